@@ -24,7 +24,7 @@ demo: ## train with and without a hierarchy on real text inside the binary, and 
 	go run ./cmd/taxon demo
 
 build: ## bin/taxon; git's revision is stamped into it (taxon version)
-	go build -trimpath -o bin/taxon ./cmd/taxon
+	go build -trimpath -tags grpcnotrace -o bin/taxon ./cmd/taxon
 
 test: ## all tests
 	go test ./...

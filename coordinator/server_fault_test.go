@@ -82,7 +82,7 @@ func trainInTwoParts(t *testing.T, spec *taxonv1.JobSpec, stopAt uint32) ([]uint
 	store := newToyStore()
 	points := &checkpoints{store: store}
 	c := newCluster(t, coordinator.Config{Store: store, Checkpointer: points, Limits: machine.Limits{CheckpointEvery: 1,
-		Lease: 60 * ms}})
+		CheckpointSweeps: 1, Lease: 60 * ms}})
 	var once sync.Once
 	points.at = func(sweep uint32) {
 		if sweep >= stopAt {
@@ -134,7 +134,7 @@ func TestCheckpointThatFails(t *testing.T) {
 	c := newCluster(t, coordinator.Config{Store: store, Checkpointer: points, Limits: machine.Limits{CheckpointEvery: 1}})
 	c.work(1, store)
 	spec := machinetest.Spec("twoblock", 0)
-	spec.Options.Gap = 1e-300 // never
+	spec.Options.Set("gap", 1e-300) // never
 	st := c.wait(c.submit("", spec))
 	if st.State != taxonv1.JobState_JOB_STATE_FAILED || !strings.Contains(st.Error, "no space left") {
 		t.Errorf("job ended %v: %s", st.State, st.Error)
@@ -254,13 +254,13 @@ func TestSubmitErrors(t *testing.T) {
 	c := newCluster(t, coordinator.Config{Store: newToyStore()})
 	for name, change := range map[string]func(*taxonv1.JobSpec){
 		"no options":  func(s *taxonv1.JobSpec) { s.Options = nil },
-		"gap 0":       func(s *taxonv1.JobSpec) { s.Options.Gap = 0 },
-		"gap 2":       func(s *taxonv1.JobSpec) { s.Options.Gap = 2 },
-		"C 0":         func(s *taxonv1.JobSpec) { s.Options.C = 0 },
-		"bias -1":     func(s *taxonv1.JobSpec) { s.Options.Bias = -1 },
-		"max_seconds": func(s *taxonv1.JobSpec) { s.Options.MaxSeconds = -1 },
-		"schedule":    func(s *taxonv1.JobSpec) { s.Options.Schedule = "twoblok" },
-		"prune":       func(s *taxonv1.JobSpec) { s.Options.Prune = "some" },
+		"gap 0":       func(s *taxonv1.JobSpec) { s.Options.Set("gap", 0) },
+		"gap 2":       func(s *taxonv1.JobSpec) { s.Options.Set("gap", 2) },
+		"C 0":         func(s *taxonv1.JobSpec) { s.Options.Set("c", 0) },
+		"bias -1":     func(s *taxonv1.JobSpec) { s.Options.Set("bias", -1) },
+		"max_seconds": func(s *taxonv1.JobSpec) { s.Options.Set("max_seconds", -1) },
+		"schedule":    func(s *taxonv1.JobSpec) { s.Options.Set("schedule", "twoblok") },
+		"prune":       func(s *taxonv1.JobSpec) { s.Options.Set("prune", "some") },
 		"labels":      func(s *taxonv1.JobSpec) { s.Data.LabelInstances = nil },
 		"cycle": func(s *taxonv1.JobSpec) {
 			s.Structure.Parents = append(s.Structure.Parents, s.Structure.Children[0])
@@ -338,7 +338,7 @@ func TestCloseEndsWaitingCalls(t *testing.T) {
 // job of 212 blocks: divide by the tasks reported.
 func BenchmarkWholeJob(b *testing.B) {
 	spec := machinetest.Spec("twoblock", 40)
-	spec.Options.Gap = 1e-300
+	spec.Options.Set("gap", 1e-300)
 	for n := range 3300 {
 		name := fmt.Sprintf("x%d", n)
 		spec.Structure.Names = append(spec.Structure.Names, name)

@@ -58,7 +58,7 @@ done <<<"$modules" >"$work/LICENSES.txt"
 for target in $targets; do
 	name=taxon-$version-${target/\//-}
 	mkdir "$work/$name"
-	CGO_ENABLED=0 GOOS=${target%/*} GOARCH=${target#*/} go build -trimpath -ldflags '-s -w -buildid=' -o "$work/$name/taxon" ./cmd/taxon
+	CGO_ENABLED=0 GOOS=${target%/*} GOARCH=${target#*/} go build -trimpath -tags grpcnotrace -ldflags '-s -w -buildid=' -o "$work/$name/taxon" ./cmd/taxon
 	cp README.md NOTICE "$work/LICENSES.txt" docs/changelog.md "$work/$name"
 	tar -C "$work" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w -cf - "$name" | gzip -n9 >"$built/$name.tar.gz"
 	TAXON_TARGET=$target TAXON_BINARY=$work/$name/taxon TAXON_LICENSES=$work/LICENSES.txt "$python" -m build --wheel --outdir "$built" deploy/python >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }

@@ -31,8 +31,11 @@ const (
 // because every row moves every weight.
 func (p *Problem) fewColumns() bool { return p.X.Cols < newtonColumns && p.X.Rows >= newtonRows }
 
-// newton is the memory of Newton's method on the listed rows, for sixteen lanes.
+// newton solves the sixteen lanes' subproblems with the squared hinge in the primal, over the rows
+// that a descent has listed. It reads and replaces the descent's duals. All other fields are
+// scratch that keeps its memory from one block to the next.
 type newton struct {
+	descent *dualSolver
 	// d is the number of columns, the bias's among them.
 	d int
 	// w holds the weights.
@@ -63,7 +66,7 @@ type newton struct {
 	firstDual [Lanes]float64
 }
 
-// solveNewton solves the lanes' subproblems over the listed rows in the primal:
+// solve solves the lanes' subproblems over the listed rows in the primal:
 //
 //	P(w) = 1/2 ||w-y||^2 + sum_i C_i max(0, 1-z_i)^2
 //	H = I + 2 sum_A C_i x_i x_i^T,  A = {i: z_i < 1};  delta = -H^-1 grad P(w)
@@ -75,26 +78,26 @@ type newton struct {
 // Before convergence the duals recovered from w are worse than w by a factor of about 2 C ||x||^2.
 // So a lane that does not reach its aim keeps the duals that it began with, unless the new ones
 // have a greater D.
-func (t *squaredSolver) solveNewton(ctx context.Context, lanes uint16, o Options, sums *Sums) error {
-	n := t.newton
+func (n *newton) solve(ctx context.Context, lanes uint16, o Options, sums *Sums) error {
+	t := n.descent
 	n.open(len(t.rows))
 	t.rebuild()
 	t.fillPrecise(n.w)
 	n.first, n.firstLive = append(n.first[:0], t.a...), append(n.firstLive[:0], t.live...)
-	t.newtonDual(lanes, &n.firstDual)
-	t.newtonScores(n.score)
-	t.newtonPrimal(n.score, lanes, &n.primal)
+	n.dualValue(lanes, &n.firstDual)
+	n.scores(n.score)
+	n.primalValue(n.score, lanes, &n.primal)
 	short := lanes // have not reached their aim
 	for range newtonSteps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		t.drawDuals(lanes)
+		n.drawDuals(lanes)
 		t.rebuild()
-		t.holdActive(lanes)
+		n.holdActive(lanes)
 		for m := lanes; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
-			n.findResidual(t, l)
+			n.findResidual(l)
 			if n.bound[l] <= max(o.InnerGap, newtonLeast*n.primal[l]) {
 				short &^= 1 << l
 				lanes &^= 1 << l
@@ -106,21 +109,21 @@ func (t *squaredSolver) solveNewton(ctx context.Context, lanes uint16, o Options
 		if lanes == 0 {
 			break
 		}
-		lanes = t.stepNewton(lanes)
+		lanes = n.step(lanes)
 		sums.Visits += int64(len(t.rows)) * int64(n.d) * int64(bits.OnesCount16(lanes))
 	}
-	t.keepBetter(short)
+	n.keepBetter(short)
 	return nil
 }
 
 // keepBetter restores the duals that the lanes began with where the new ones have a smaller D.
-func (t *squaredSolver) keepBetter(lanes uint16) {
+func (n *newton) keepBetter(lanes uint16) {
+	t := n.descent
 	if lanes == 0 {
 		return
 	}
-	n := t.newton
 	var now [Lanes]float64
-	t.newtonDual(lanes, &now)
+	n.dualValue(lanes, &now)
 	for m := lanes; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
 		if now[l] >= n.firstDual[l] {
@@ -133,9 +136,10 @@ func (t *squaredSolver) keepBetter(lanes uint16) {
 	}
 }
 
-// newtonDual sets dual to the lanes' D = sum_i a_i - a_i^2/(4 C_i) - v.y - 1/2 ||v||^2, at the
+// dualValue sets dual to the lanes' D = sum_i a_i - a_i^2/(4 C_i) - v.y - 1/2 ||v||^2, at the
 // duals that v was built from.
-func (t *squaredSolver) newtonDual(lanes uint16, dual *[Lanes]float64) {
+func (n *newton) dualValue(lanes uint16, dual *[Lanes]float64) {
+	t := n.descent
 	for m := lanes; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
 		sum, y := 0.0, t.parent(l)
@@ -152,9 +156,9 @@ func (t *squaredSolver) newtonDual(lanes uint16, dual *[Lanes]float64) {
 	}
 }
 
-// newNewton returns memory for d columns, the bias's among them.
-func newNewton(d int) *newton {
-	n := &newton{d: d, w: make([][Lanes]float64, d), factor: make([]float64, d*d), x: make([]float64, d)}
+// newNewton returns Newton's method behind a descent on d columns, the bias's among them.
+func newNewton(descent *dualSolver, d int) *newton {
+	n := &newton{descent: descent, d: d, w: make([][Lanes]float64, d), factor: make([]float64, d*d), x: make([]float64, d)}
 	for l := range n.hessian {
 		n.hessian[l], n.residual[l], n.delta[l] = make([]float64, d*d), make([]float64, d), make([]float64, d)
 	}
@@ -170,11 +174,12 @@ func (n *newton) open(rows int) {
 	clear(n.held)
 }
 
-// newtonScores sets out to the listed rows' scores at the float64 weights, in two parts: at the
+// scores sets out to the listed rows' scores at the float64 weights, in two parts: at the
 // weights rounded to float32, and at the rounding's remainder, which matters to duals of a large C.
-func (t *squaredSolver) newtonScores(out [][Lanes]float64) {
-	for f := range t.newton.w {
-		for l, x := range &t.newton.w[f] {
+func (n *newton) scores(out [][Lanes]float64) {
+	t := n.descent
+	for f := range n.w {
+		for l, x := range &n.w[f] {
 			t.w[f][l] = float32(x)
 		}
 	}
@@ -182,8 +187,8 @@ func (t *squaredSolver) newtonScores(out [][Lanes]float64) {
 		t.exactScores(int(i))
 		out[k] = t.exact.out
 	}
-	for f := range t.newton.w {
-		for l, x := range &t.newton.w[f] {
+	for f := range n.w {
+		for l, x := range &n.w[f] {
 			t.w[f][l] = float32(x - float64(t.w[f][l]))
 		}
 	}
@@ -195,8 +200,9 @@ func (t *squaredSolver) newtonScores(out [][Lanes]float64) {
 	}
 }
 
-// newtonPrimal sets p to the lanes' P over the listed rows.
-func (t *squaredSolver) newtonPrimal(score [][Lanes]float64, lanes uint16, p *[Lanes]float64) {
+// primalValue sets p to the lanes' P over the listed rows.
+func (n *newton) primalValue(score [][Lanes]float64, lanes uint16, p *[Lanes]float64) {
+	t := n.descent
 	for m := lanes; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
 		var pos, neg float64
@@ -216,8 +222,8 @@ func (t *squaredSolver) newtonPrimal(score [][Lanes]float64, lanes uint16, p *[L
 			neg += float64(float64(h*h) * w)
 		}
 		edge, y := 0.0, t.parent(l)
-		for f := range t.newton.w {
-			e := t.newton.w[f][l] - float64(y[f])
+		for f := range n.w {
+			e := n.w[f][l] - float64(y[f])
 			edge += float64(e * e)
 		}
 		p[l] = edge/2 + float64(t.cPos[l]*pos/4) + float64(t.c*neg/4)
@@ -225,11 +231,12 @@ func (t *squaredSolver) newtonPrimal(score [][Lanes]float64, lanes uint16, p *[L
 }
 
 // drawDuals sets the lanes' duals from the scores.
-func (t *squaredSolver) drawDuals(lanes uint16) {
+func (n *newton) drawDuals(lanes uint16) {
+	t := n.descent
 	for k, i := range t.rows {
 		for m := lanes; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros16(m) & 15
-			z, c := -t.newton.score[k][l], t.rowC(i, t.pos[k], l)
+			z, c := -n.score[k][l], t.rowC(i, t.pos[k], l)
 			if t.pos[k]>>l&1 != 0 {
 				z = -z
 			}
@@ -246,8 +253,8 @@ func (t *squaredSolver) drawDuals(lanes uint16) {
 
 // holdActive adds rows that came within the margin to the lanes' Hessians, and subtracts those that
 // left.
-func (t *squaredSolver) holdActive(lanes uint16) {
-	n := t.newton
+func (n *newton) holdActive(lanes uint16) {
+	t := n.descent
 	for k, i := range t.rows {
 		changed := (n.held[k] ^ t.live[k]) & lanes
 		if changed == 0 {
@@ -287,10 +294,11 @@ func addSquare(h, x []float64, scale float64) {
 }
 
 // findResidual sets lane l's r = w - y - v and the bound 1/2 r^T H r.
-func (n *newton) findResidual(t *squaredSolver, l int) {
+func (n *newton) findResidual(l int) {
+	t := n.descent
 	r, h, y := n.residual[l], n.hessian[l], t.parent(l)
 	for f := range r {
-		r[f] = t.newton.w[f][l] - t.v[f][l] - float64(y[f])
+		r[f] = n.w[f][l] - t.v[f][l] - float64(y[f])
 	}
 	q := 0.0
 	for i, ri := range r {
@@ -349,30 +357,29 @@ func inner(x, y []float64) float64 {
 	return (a + b) + (c + d)
 }
 
-// stepNewton moves the lanes by their steps. Where the whole step raises P, it is cut at the least
+// step moves the lanes by their steps. Where the whole step raises P, it is cut at the least
 // P along it. It returns the lanes that moved; no step lowers the P of the others any more.
-func (t *squaredSolver) stepNewton(lanes uint16) uint16 {
-	n := t.newton
+func (n *newton) step(lanes uint16) uint16 {
 	for m := lanes; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
 		for f, x := range n.delta[l] {
-			t.newton.w[f][l] += x
+			n.w[f][l] += x
 		}
 	}
-	t.newtonScores(n.next)
-	risen := t.fallen(lanes)
+	n.scores(n.next)
+	risen := n.fallen(lanes)
 	for m := risen; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
-		share := t.leastAlong(l)
+		share := n.leastAlong(l)
 		for f, x := range n.delta[l] {
-			t.newton.w[f][l] -= float64((1 - share) * x)
+			n.w[f][l] -= float64((1 - share) * x)
 		}
 		for k := range n.next {
 			n.next[k][l] = n.score[k][l] + float64(share*(n.next[k][l]-n.score[k][l]))
 		}
 	}
 	if risen != 0 {
-		risen = t.fallen(risen)
+		risen = n.fallen(risen)
 	}
 	n.score, n.next = n.next, n.score
 	return lanes &^ risen
@@ -380,13 +387,13 @@ func (t *squaredSolver) stepNewton(lanes uint16) uint16 {
 
 // fallen sets the lanes' P to that at the next scores where it is smaller, and returns the other
 // lanes.
-func (t *squaredSolver) fallen(lanes uint16) (risen uint16) {
+func (n *newton) fallen(lanes uint16) (risen uint16) {
 	var p [Lanes]float64
-	t.newtonPrimal(t.newton.next, lanes, &p)
+	n.primalValue(n.next, lanes, &p)
 	for m := lanes; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros16(m) & 15
-		if p[l] < t.newton.primal[l] {
-			t.newton.primal[l] = p[l]
+		if p[l] < n.primal[l] {
+			n.primal[l] = p[l]
 		} else {
 			risen |= 1 << l
 		}
@@ -397,11 +404,12 @@ func (t *squaredSolver) fallen(lanes uint16) (risen uint16) {
 // leastAlong returns the share of lane l's step at which P is least. P is convex and piecewise
 // quadratic along the step, so it runs Newton's method on the slope, within an interval that holds
 // the zero.
-func (t *squaredSolver) leastAlong(l int) (share float64) {
-	n, y := t.newton, t.parent(l)
+func (n *newton) leastAlong(l int) (share float64) {
+	t := n.descent
+	y := t.parent(l)
 	var slope, square float64 // of the edge at share 0
 	for f, x := range n.delta[l] {
-		slope += float64((t.newton.w[f][l] - x - float64(y[f])) * x)
+		slope += float64((n.w[f][l] - x - float64(y[f])) * x)
 		square += float64(x * x)
 	}
 	low, high := 0.0, 1.0

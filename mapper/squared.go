@@ -22,7 +22,7 @@ func newSquaredSolver(p *Problem) *squaredSolver {
 	q := &squaredSolver{dualSolver: newDualSolver(p)}
 	if p.fewColumns() {
 		q.lines.whole = true
-		q.newton = newNewton(p.X.Cols + 1)
+		q.newton = newNewton(&q.dualSolver, p.X.Cols+1)
 	}
 	return q
 }
@@ -65,7 +65,7 @@ func (q *squaredSolver) improve(ctx context.Context, o Options, sums *Sums) erro
 	o.MaxEpochs = newtonAfter
 	running, err := q.descend(ctx, o, sums)
 	if err == nil && running != 0 {
-		err = q.solveNewton(ctx, running, o, sums)
+		err = q.newton.solve(ctx, running, o, sums)
 	}
 	return err
 }

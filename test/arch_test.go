@@ -1,5 +1,6 @@
-// Package test holds what is checked about the whole: the architecture's rules here,
-// the repository's in house_test.go. Tests of one package stay with that package.
+// Package test checks properties of the whole repository: the rules of the architecture in this
+// file, and those of the repository in house_test.go. Tests of a single package stay with that
+// package.
 package test
 
 import (
@@ -19,14 +20,14 @@ import (
 // root is the repository, seen from this folder.
 const root = ".."
 
-// A storey is a set of packages. A package imports those of its own storey and of lower ones,
+// storey is a set of packages. A package imports packages of its own storey and of lower storeys,
 // never of a higher one.
 type storey struct {
 	name     string
-	packages []string // patterns, see covers
+	packages []string // patterns: see covers
 }
 
-// storeys are the house from top to bottom. A new package needs no line here: it belongs to the
+// storeys lists the storeys from top to bottom. A new package needs no entry: it belongs to the
 // storey of its folder.
 var storeys = []storey{
 	{"command line", []string{"cmd/..."}},
@@ -45,7 +46,7 @@ var storeys = []storey{
 	{"disk", []string{"internal/fs/vfs/..."}},
 }
 
-// walls are what a package may not import although it lies lower, and why.
+// walls lists the packages that a package may not import although they are lower, and the reason.
 var walls = []struct {
 	from, not []string
 	why       string
@@ -67,8 +68,8 @@ var walls = []struct {
 		"methods register themselves: look them up"},
 }
 
-// covers says whether a pattern stands for a package: its name, where * is any one part of it, and
-// /... at the end the package and all below.
+// covers reports whether a pattern matches a package. A pattern is the package's name, in which *
+// matches any one element, and a final /... matches the package and all below it.
 func covers(pattern, dir string) bool {
 	want, got := strings.Split(pattern, "/"), strings.Split(dir, "/")
 	for i, w := range want {
@@ -82,13 +83,13 @@ func covers(pattern, dir string) bool {
 	return len(want) == len(got)
 }
 
-// among says whether one of the patterns stands for a package.
+// among reports whether one of the patterns matches a package.
 func among(patterns []string, dir string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return covers(p, dir) })
 }
 
-// storeyOf is the number of a package's storey, 0 at the top: the one whose pattern says most of its
-// name. ok is false where none does.
+// storeyOf returns the number of a package's storey, 0 at the top: the one with the longest pattern
+// that matches. ok is false if none does.
 func storeyOf(dir string) (n int, ok bool) {
 	longest := 0
 	for i, s := range storeys {
@@ -101,8 +102,8 @@ func storeyOf(dir string) (n int, ok bool) {
 	return n, ok
 }
 
-// thirdParty says who may import a module: each stays behind one of our packages. cmd
-// and test are bound by it too.
+// thirdParty lists, for each module, the packages that may import it: each stays behind one of our
+// packages. The rule applies to cmd and test as well.
 var thirdParty = map[string][]string{
 	"google.golang.org/grpc": {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/cluster",
 		"internal/cluster/client", "internal/cluster/node", "internal/cluster/page", "internal/cluster/jobs",
@@ -126,6 +127,7 @@ var thirdParty = map[string][]string{
 	"github.com/spf13/cobra":           {"cmd/taxon"},
 	"go.yaml.in/yaml/v4":               {"cmd/taxon"},
 	"github.com/spf13/pflag":           {"internal/cluster/secure", "internal/cluster/metrics", "cmd/taxon"},
+	"maragu.dev/gomponents":            {"internal/app/report"},
 	"golang.org/x/net":                 {"internal/cluster/secure"},
 	"golang.org/x/term":                {"internal/ui/console", "cmd/taxon"},
 	"gonum.org/v1/plot":                {"test/bench/versus", "test/papers"},
@@ -139,29 +141,29 @@ var thirdParty = map[string][]string{
 		"internal/methods/hblr/solver", "reducer", "worker/program"},
 }
 
-// maths are the packages that compute, and machines those that decide: both give the same for the
-// same input.
+// maths lists the packages that compute, and machines those that decide. Both must give the same
+// output for the same input.
 var (
 	maths    = []string{"mapper", "reducer", "internal/methods/*/solver", "internal/methods/td/ridge"}
 	machines = []string{"coordinator/machine", "coordinator/method/...", "internal/methods/*/plan",
 		"internal/methods/blockwise"}
 )
 
-// pureStd is all of the standard library that the maths may touch: no net, no clock, no
-// file, no log.
+// pureStd lists the packages of the standard library that the maths may import: no network, clock,
+// file or log.
 var pureStd = []string{"cmp", "container/heap", "context", "errors", "fmt", "math", "math/bits", "math/rand/v2",
 	"slices", "sort", "unsafe"}
 
-// machineStd is all that the state machine and the methods may touch of what is not ours.
-// They have no random numbers either: a seed is a field of a job.
+// machineStd lists the foreign packages that the state machine and the methods may import. They
+// exclude random numbers, because a seed is a field of a job.
 var machineStd = []string{"bytes", "cmp", "container/heap", "encoding/json", "errors", "fmt", "maps", "math",
 	"math/bits", "reflect", "slices", "sort", "strconv", "strings",
 	"google.golang.org/protobuf/proto"}
 
-// loggers may log: the processes, and what sets their logs up.
+// loggers lists the packages that may log: the processes, and the packages that set up their logs.
 var loggers = []string{"cmd/taxon", "internal/cluster", "internal/cluster/node", "internal/cluster/metrics"}
 
-// panics are the places that may panic, and why no input can make them.
+// panics lists the functions that may panic, and the reason why no input can cause it.
 var panics = map[string]string{
 	"internal/fs/fault.go":                    "passes on what it recovered and did not cause",
 	"internal/data/hiercluster/vectors.go":    "passes on what a goroutine of its own recovered",
@@ -176,7 +178,7 @@ var panics = map[string]string{
 	"test/sim/worker.go":                      "reading parameters that the simulated coordinator has just encoded",
 }
 
-// file is one parsed Go file that is not a test.
+// file is a parsed Go file that is not a test.
 type file struct {
 	name string // slash path from the repository's root
 	dir  string
@@ -188,7 +190,7 @@ func (f *file) at(n ast.Node) string {
 	return f.name + ":" + strconv.Itoa(f.set.Position(n.Pos()).Line)
 }
 
-// paths are the file's imports.
+// paths returns the file's imports.
 func (f *file) paths() []string {
 	var out []string
 	for _, i := range f.ast.Imports {
@@ -198,7 +200,7 @@ func (f *file) paths() []string {
 	return out
 }
 
-// generated says whether a tool wrote the file.
+// generated reports whether a tool wrote the file.
 func (f *file) generated() bool { return ast.IsGenerated(f.ast) }
 
 // sources parses the Go files of this module that are not tests.
@@ -223,8 +225,8 @@ func sources(t *testing.T) []*file {
 	return out
 }
 
-// tracked lists the repository's files as slash paths from its root: all but what
-// .gitignore names and git's own.
+// tracked lists the repository's files as slash paths from its root, without those that .gitignore
+// excludes and git's own.
 func tracked(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -251,7 +253,7 @@ func tracked(t *testing.T) []string {
 	return out
 }
 
-// free says whether a package may import all of ours.
+// free reports whether a package may import all of our packages.
 func free(dir string) bool {
 	return dir == "test" || strings.HasPrefix(dir, "test/")
 }
@@ -291,7 +293,8 @@ func TestImportsRunDownwards(t *testing.T) {
 	}
 }
 
-// maxEntries bounds the folders of internal: each is a domain, and a reader keeps them in mind.
+// maxEntries bounds the number of folders in internal. Each is a domain, and a reader should be
+// able to remember them.
 const maxEntries = 12
 
 func TestFewEntries(t *testing.T) {
@@ -367,7 +370,7 @@ func TestStateMachineIsPure(t *testing.T) {
 	}
 }
 
-// selected is the X of qualifier.X; "" for anything else.
+// selected returns the X of qualifier.X, or "" for any other node.
 func selected(n ast.Node, qualifier string) string {
 	s, ok := n.(*ast.SelectorExpr)
 	if !ok {
@@ -392,7 +395,7 @@ func TestNoGlobalRandomnessNoLog(t *testing.T) {
 				t.Errorf("%s: imports math/rand: use math/rand/v2 with a seed that comes in", f.name)
 			}
 		}
-		if !slices.Contains(f.paths(), "math/rand/v2") { // ids, tokens and keys are drawn from crypto/rand
+		if !slices.Contains(f.paths(), "math/rand/v2") { // ids, tokens and keys come from crypto/rand
 			continue
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {

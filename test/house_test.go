@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// folders is the frame: every other folder at the top has its place below one of them.
+// folders lists the folders at the top. Every other folder has its place below one of them.
 var folders = []string{"proto", "coordinator", "worker", "mapper", "reducer", "store", "deploy", "cmd", "test",
 	"internal", "docs", ".ci"}
 
-// maxLines bounds a Go file: beyond it, it holds more than one thing.
+// maxLines bounds the lines of a Go file. A longer file holds more than one topic.
 const maxLines = 600
 
-// longFiles may be longer, up to the number given; the numbers only ever fall.
+// longFiles lists files that may be longer, with their limits. The limits only ever decrease.
 var longFiles = map[string]int{}
 
-// cmdLines bounds the lines of cmd/taxon without its tests: verbs parse, call and print.
+// cmdLines bounds the lines of cmd/taxon without its tests: verbs only parse, call and print.
 const cmdLines = 7000
 
 func TestVerbsAreThin(t *testing.T) {
@@ -70,8 +70,8 @@ func TestFileSizes(t *testing.T) {
 	}
 }
 
-// banned are words that don't belong into committed text: places of one machine, and
-// promises instead of work. They are spelled so that this file does not hold them.
+// banned lists words that must not be in committed text: paths of one machine, and promises instead
+// of work. They are spelled so that this file does not contain them.
 var banned = []struct {
 	pattern *regexp.Regexp
 	why     string
@@ -96,7 +96,7 @@ func TestNoMachinePathsNoPromises(t *testing.T) {
 	}
 }
 
-// TestReadmeCommands: the first shell block of the README is what a newcomer types after
+// TestReadmeCommands checks the first shell block of the README, which a newcomer runs after
 // cloning. .ci/run takes its test command from there.
 func TestReadmeCommands(t *testing.T) {
 	_, rest, ok := strings.Cut(string(read(t, "README.md")), "```sh\n")
@@ -143,7 +143,7 @@ func TestDocumentsPointAtWhatIsThere(t *testing.T) {
 	}
 }
 
-// makeList is the value of a list variable of the Makefile, without the leading ./
+// makeList returns a list variable of the Makefile, without the leading ./ of its entries.
 func makeList(t *testing.T, name string) []string {
 	t.Helper()
 	text := strings.ReplaceAll(string(read(t, "Makefile")), "\\\n", " ")

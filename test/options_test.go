@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// asFlag is an option written as a flag of a command line.
+// asFlag matches an option written as a flag of the command line.
 var asFlag = regexp.MustCompile(`(^|[^-\w])--([A-Za-z]|%|$)`)
 
-// starters write flags, as they start processes or are a command themselves.
+// starters may write flags, because they start processes or are a command themselves.
 var starters = map[string]string{
 	"internal/app/demo/gen/main.go":               "a command of its own, which the build runs",
 	"internal/cluster/localcluster/state.go":      "arguments of a cluster's processes, and reading them back",
@@ -26,7 +26,8 @@ var starters = map[string]string{
 	"internal/ui/option/option.go":                "writes options as flags",
 }
 
-// speaksOfOptions says whether a file may not write flags: all but the command line and tools.
+// speaksOfOptions reports whether a file must not write flags: all files except those of the
+// command line and of tools.
 func speaksOfOptions(f *file) bool {
 	return !strings.HasPrefix(f.dir, "cmd/") && !strings.HasPrefix(f.dir, "deploy/") && !free(f.dir) && !f.generated()
 }

@@ -10,33 +10,33 @@ import (
 	"unicode/utf8"
 )
 
-// Columns that a line, and a comment behind code, may have.
+// These are the limits for the columns of a line, and of a comment after code.
 const (
 	maxColumns  = 120
 	maxTrailing = 60
 )
 
-// A ratchet is a habit that is on its way out: how often it may still occur. The numbers only ever
-// fall; whoever mends some lowers the number.
+// ratchet is a habit that is being removed, and the number of times that it may still occur. The
+// numbers only ever decrease: whoever mends some occurrences lowers the number.
 type ratchet struct {
 	what string
 	most int
 }
 
-// ratchets are the habits. Tests and production code count alike, generated code does not.
+// ratchets lists the habits. Tests and production code count alike; generated code does not count.
 var ratchets = []ratchet{
 	{"lines of Go beyond 120 columns", 65},
 	{"comments behind code beyond 60 columns", 0},
 	{"file calls outside internal/fs", 109},
 }
 
-// fileCalls are the functions of package os that touch the disk.
+// fileCalls lists the functions of package os that access the disk.
 var fileCalls = []string{"Create", "CreateTemp", "Link", "Lstat", "Mkdir", "MkdirAll", "MkdirTemp", "Open", "OpenFile",
 	"ReadDir",
 	"ReadFile", "Remove", "RemoveAll", "Rename", "Stat", "Symlink", "Truncate", "WriteFile"}
 
-// callsFiles says where files may be called directly: below the interface, in verbs and in what is
-// no part of the program.
+// callsFiles reports whether a package may call them directly: below the interface, in verbs and in
+// code that is not part of the program.
 func callsFiles(dir string) bool {
 	return among([]string{"internal/fs/...", "cmd/...", "test/...", "internal/tools/..."}, dir)
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // TestReleaseRemovesNothingElse runs deploy/release.sh in a clone of the repository. A folder that
-// holds anything but an earlier release is refused before anything is built, and stays as it was.
-// The releases here are of no platform: they hold the licences and the checksums, so that nothing
-// is compiled.
+// holds anything but an earlier release is refused before anything is built, and is unchanged. The
+// releases of the test have no platforms: they hold only the licences and the checksums, so that
+// nothing is compiled.
 func TestReleaseRemovesNothingElse(t *testing.T) {
 	for _, tool := range []string{"bash", "git", "sha256sum"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -29,7 +29,7 @@ func TestReleaseRemovesNothingElse(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	script := read(t, "deploy/release.sh") // as it is now, committed or not
+	script := read(t, "deploy/release.sh") // the current file, committed or not
 	if err := os.WriteFile(filepath.Join(clone, "deploy/release.sh"), script, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestReleaseRemovesNothingElse(t *testing.T) {
 		}
 	}
 
-	// A build that fails leaves the earlier release as it was.
+	// a failed build keeps the earlier release
 	cmd = exec.Command(filepath.Join(clone, "deploy/release.sh"), fine["an empty folder"])
 	cmd.Env = append(os.Environ(), "TARGETS=plan9/nothing")
 	if out, err := cmd.CombinedOutput(); err == nil {

@@ -12,7 +12,7 @@ import (
 var rewriteStoreys = flag.Bool("rewrite-storeys", false, "write the picture of the storeys in "+
 	"docs/architecture.md anew")
 
-// picture draws the storeys, a box each, with the packages that lie in them.
+// picture draws the storeys as boxes with their packages.
 func picture() string {
 	const wide, name = 116, 17
 	var b strings.Builder
@@ -39,7 +39,7 @@ func picture() string {
 	return b.String()
 }
 
-// TestPictureOfStoreys: the page shows the storeys that the rule above holds.
+// TestPictureOfStoreys checks that the page shows the storeys of the rule above.
 func TestPictureOfStoreys(t *testing.T) {
 	const page, open, end = "docs/architecture.md", "<!-- storeys: go test ./test -run PictureOfStoreys " +
 		"-rewrite-storeys -->\n\n", "\n<!-- end of storeys -->"

@@ -24,7 +24,7 @@ import (
 func result(t *testing.T, j *jobs.Job, schedule string) *taxonv1.JobResult {
 	t.Helper()
 	o := jobs.Defaults()
-	o.Schedule = schedule
+	o.Set("schedule", schedule)
 	spec := j.Spec(o)
 	plan, err := machine.NewPlan(spec)
 	if err != nil {
@@ -59,14 +59,14 @@ func TestJobErrors(t *testing.T) {
 	}{
 		"other data": {func(r *taxonv1.JobResult) { r.Spec.Data.Fingerprint = "00" }, of(small.Set), "the data has changed " +
 			"since the job was submitted"},
-		"loss": {func(r *taxonv1.JobResult) { r.Spec.Options.Loss = "logit" }, of(small.Set), `unknown loss "logit"`},
+		"loss": {func(r *taxonv1.JobResult) { r.Spec.Options.Set("loss", "logit") }, of(small.Set), `unknown loss "logit"`},
 		"method": {func(r *taxonv1.JobResult) { r.Spec.Options.Method = "td2" }, of(small.Set),
 			`does not know method "td2": it is older`},
 		"sums": {func(r *taxonv1.JobResult) { r.Plan.Sums = r.Plan.Sums[1:] }, of(small.Set), "tasks are to report 7 " +
 			"figures, this worker's have 8"},
 		"detail": {func(r *taxonv1.JobResult) { r.Plan.Detail = []byte("{") }, of(small.Set),
 			"plan: written by another version"},
-		"prune": {func(r *taxonv1.JobResult) { r.Spec.Options.Prune = "all" }, of(small.Set), `"all"`},
+		"prune": {func(r *taxonv1.JobResult) { r.Spec.Options.Set("prune", "all") }, of(small.Set), `"all"`},
 		"no data": {func(*taxonv1.JobResult) {}, func(context.Context, *taxonv1.Data) (*dataset.Set, error) {
 			return nil, errors.New("gone")
 		}, "gone"},

@@ -12,10 +12,10 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// maxCertDays is ten years, the authority's own time.
+// maxCertDays is ten years, the validity of the authority.
 const maxCertDays = 3650
 
-// certsOptions are the flags of certs and of certs token.
+// certsOptions holds the flags of certs and of certs token.
 type certsOptions struct {
 	dir   string
 	hosts []string
@@ -55,21 +55,27 @@ func newCertsCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// certsReport is `taxon certs --json`.
+// certsReport is the JSON output of `taxon certs`.
 type certsReport struct {
-	Authority    string       `json:"authority"` // --tls-ca
-	Made         bool         `json:"made"`      // the authority, now
-	Expires      string       `json:"expires"`   // the authority, RFC 3339
+	// Authority is the file for the flag --tls-ca.
+	Authority string `json:"authority"`
+	// Made reports that the authority was made now.
+	Made bool `json:"made"`
+	// Expires is the end of the authority's validity, in RFC 3339.
+	Expires      string       `json:"expires"`
 	Certificates []certReport `json:"certificates"`
 }
 
+// certReport describes a certificate.
 type certReport struct {
-	Cert    string   `json:"cert"`
-	Key     string   `json:"key"`
-	Hosts   []string `json:"hosts"`
-	Roles   []string `json:"roles"`
-	Expires string   `json:"expires"` // RFC 3339
-	Made    bool     `json:"made"`    // now; false: kept
+	Cert  string   `json:"cert"`
+	Key   string   `json:"key"`
+	Hosts []string `json:"hosts"`
+	Roles []string `json:"roles"`
+	// Expires is in RFC 3339.
+	Expires string `json:"expires"`
+	// Made reports that it was made now and not kept.
+	Made bool `json:"made"`
 }
 
 func runCerts(a *app, o certsOptions, now time.Time) error {
@@ -106,7 +112,7 @@ func runCerts(a *app, o certsOptions, now time.Time) error {
 	return nil
 }
 
-// requests are the certificates that the flags ask for.
+// requests returns the certificates that the flags ask for.
 func (o certsOptions) requests() ([]secure.Request, error) {
 	roles, err := secure.ParseRoles(o.roles)
 	if err != nil {
@@ -153,16 +159,19 @@ func newCertsTokenCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// tokensReport is `taxon certs token --json`. It names files, never tokens.
+// tokensReport is the JSON output of `taxon certs token`. It names files, never tokens.
 type tokensReport struct {
 	Callers []callerReport `json:"callers"`
-	Servers []string       `json:"servers"` // files
+	// Servers are files.
+	Servers []string `json:"servers"`
 }
 
+// callerReport describes a caller's token.
 type callerReport struct {
 	Role string `json:"role"`
 	File string `json:"file"`
-	Made bool   `json:"made"` // now; false: kept
+	// Made reports that it was made now and not kept.
+	Made bool `json:"made"`
 }
 
 func runCertsToken(a *app, o certsOptions) error {

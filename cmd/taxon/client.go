@@ -15,7 +15,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// clientOptions are the flags of the verbs that call a cluster.
+// clientOptions holds the flags of the verbs that call a cluster.
 type clientOptions struct{ client.Options }
 
 // flags defines the options as the last group of a verb's help.
@@ -29,7 +29,7 @@ func (o *clientOptions) flags(cmd *cobra.Command) {
 	})
 }
 
-// dial prepares the connection; the first call makes it.
+// dial prepares the connection, which the first call opens.
 func (o *clientOptions) dial(ctx context.Context, a *app) (*client.Client, error) {
 	if err := needCoordinator(o.Verb, o.Coordinator); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (o *clientOptions) dial(ctx context.Context, a *app) (*client.Client, error
 	return client.Dial(ctx, o.Options)
 }
 
-// oneArg takes exactly one positional argument, called what.
+// oneArg requires exactly one positional argument, which errors call what.
 func oneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -51,7 +51,8 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
-// describeModel says what a job's model has beside its weights.
+// describeModel returns everything in a job's model except the weights, and a function that
+// completes the report.
 func describeModel(spec *taxonv1.JobSpec, names *dataset.Set) (model.Meta, func(*model.Report), error) {
 	t, err := train.Of(spec)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"taxon/internal/cluster/localcluster"
 )
 
+// newClusterCmd returns the verb cluster, which runs a cluster on this machine.
 func newClusterCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "cluster VERB",
@@ -30,20 +31,23 @@ func newClusterCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// clusterDocument is `taxon cluster up --json` and `taxon cluster status --json`.
+// clusterDocument is the JSON output of `taxon cluster up` and `taxon cluster status`.
 type clusterDocument struct {
 	Coordinator string           `json:"coordinator"`
 	Processes   []clusterProcess `json:"processes"`
 }
 
+// clusterProcess is a process of the cluster.
 type clusterProcess struct {
-	Role     string `json:"role"`
-	ID       string `json:"id"`
-	PID      int    `json:"pid"` // 0: just being started again
+	Role string `json:"role"`
+	ID   string `json:"id"`
+	// PID is 0 while the process is being restarted.
+	PID      int    `json:"pid"`
 	Addr     string `json:"addr"`
 	Restarts int    `json:"restarts"`
 }
 
+// clusterDocumentOf returns the document of a cluster's state.
 func clusterDocumentOf(s *localcluster.State) clusterDocument {
 	d := clusterDocument{Coordinator: s.Coordinator, Processes: []clusterProcess{}}
 	for _, p := range s.Processes {
@@ -53,7 +57,7 @@ func clusterDocumentOf(s *localcluster.State) clusterDocument {
 	return d
 }
 
-// printCluster shows what runs.
+// printCluster prints the running processes.
 func (a *app) printCluster(s *localcluster.State) error {
 	d := clusterDocumentOf(s)
 	rows := [][]string{{"ROLE", "ID", "PID", "ADDRESS", "RESTARTS"}}
@@ -183,7 +187,7 @@ func newClusterDown(a *app) *cobra.Command {
 	return cmd
 }
 
-// newClusterSupervise is the supervisor itself, started by up.
+// newClusterSupervise returns the hidden verb of the supervisor, which up starts.
 func newClusterSupervise(a *app) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{

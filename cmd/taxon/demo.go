@@ -12,25 +12,26 @@ import (
 	"taxon/internal/model"
 )
 
-// newDemoVerb is the demo with the real trainer.
+// newDemoVerb returns the verb demo with the real trainer.
 func newDemoVerb(a *app) *cobra.Command {
 	return newDemoCmd(a, func(ctx context.Context, t demo.Training) (*model.Report, error) {
-		// as `train --text` with its defaults
+		// The training is that of `train --text` with its defaults.
 		o := trainDefaults()
 		o.Data, o.Text, o.Hierarchy, o.Out = []string{t.Data}, true, t.Hierarchy, t.Out
-		o.Job.Method, o.Job.Gap, o.Threads = t.Method, t.Gap, t.Threads
+		o.Job.Method, o.Threads = t.Method, t.Threads
+		o.Job.Set("gap", t.Gap)
 		return train.Run(ctx, o.options(a), a.ui)
 	})
 }
 
-// trainDefaults are train's options when no flag is given.
+// trainDefaults returns train's options when no flag is given.
 func trainDefaults() *trainOptions {
 	o := &trainOptions{}
 	o.defineFlags(&cobra.Command{})
 	return o
 }
 
-// newDemoCmd builds the demo with a given trainer.
+// newDemoCmd returns the verb demo with a given trainer.
 func newDemoCmd(a *app, train func(context.Context, demo.Training) (*model.Report, error)) *cobra.Command {
 	o := demo.Options{Train: train}
 	cmd := &cobra.Command{

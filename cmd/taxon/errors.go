@@ -14,10 +14,10 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// describe turns the error of a verb into its exit status and its line, or a line for each of
-// several mistakes in the command line (without the leading "taxon: "). Errors without a status
-// of their own are failures of the run (1). A wrong path is an exception (2), because only the
-// user can correct it.
+// describe returns the exit status of a verb's error and its text, without the leading "taxon: ".
+// The text is one line, or a line for each mistake in the command line. An error without a status
+// of its own is a failure of the run (1), except that a wrong path gives 2, because only the user
+// can correct it.
 func describe(ctx context.Context, err error) (code int, line string) {
 	line = format.OneLine(plainPath(err))
 	var s *exitError
@@ -43,7 +43,7 @@ func describe(ctx context.Context, err error) (code int, line string) {
 	return exitFailed, line
 }
 
-// isPathError says whether the user named a path that can't be used. A full or broken disk does
+// isPathError reports whether the user named a path that cannot be used. A full or broken disk does
 // not count.
 func isPathError(err error) bool {
 	var p *fs.PathError
@@ -59,7 +59,7 @@ func isPathError(err error) bool {
 	return false
 }
 
-// pathCause is the error without the path that it happened at.
+// pathCause returns the error without its path.
 func pathCause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -68,7 +68,7 @@ func pathCause(err error) error {
 	return err
 }
 
-// plainPath turns an error's "open F: no such file" into "F: no such file". The system call does
+// plainPath converts an error's "open F: no such file" to "F: no such file". The system call does
 // not help the user.
 func plainPath(err error) string {
 	msg := err.Error()

@@ -84,8 +84,8 @@ func newEvalCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// printEval prints a result for people, with the second model's beside it if there is one. Shares
-// are in percent; the JSON document has fractions.
+// printEval prints a result as text, with the second model's beside it if there is one. Shares are
+// in percent; the JSON document has fractions.
 func printEval(a *app, o evaluate.Options, what string, r *measure.Result) {
 	fmt.Fprintf(a.stdout, "%s on %s: %s, %s\n\n", a.style.Bold(what), o.Data.Path, format.Counted(int64(r.Instances),
 		"instance", "instances"), classSet(r))
@@ -133,8 +133,8 @@ func printEval(a *app, o evaluate.Options, what string, r *measure.Result) {
 	}
 }
 
-// printMeasures prints the measures in percent, or the others, a line each. It returns their
-// explanations.
+// printMeasures prints the measures that are shown in percent, or the others, one line each. It
+// returns their explanations.
 func printMeasures(w io.Writer, r *measure.Result, at []int, percent bool) (notes []string) {
 	for _, m := range measure.Measures(at...) {
 		v, ok := m.Of(r)
@@ -221,7 +221,7 @@ func printTests(w io.Writer, against string, r *measure.Result) {
 	fmt.Fprintf(w, "  Wilcoxon over the classes' F1 (macro): statistic %g, p = %.3g\n", r.Wilcoxon.Statistic, r.Wilcoxon.P)
 }
 
-// classSet names the class set of a result.
+// classSet describes the class set of a result.
 func classSet(r *measure.Result) string {
 	classes := format.Counted(int64(r.Classes), "class", "classes")
 	if r.ClassSet == "training" {

@@ -13,6 +13,7 @@ import (
 	"taxon/internal/model/explain"
 )
 
+// newExplainCmd returns the verb explain, which shows why a model predicts a class.
 func newExplainCmd(a *app) *cobra.Command {
 	var o explain.Options
 	cmd := &cobra.Command{
@@ -70,7 +71,7 @@ func newExplainCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// printExplanation prints an explanation for people.
+// printExplanation prints an explanation as text.
 func printExplanation(a *app, e *explain.Explanation) {
 	fmt.Fprintf(a.stdout, "%s  %+.3f\n", a.style.Bold(e.Label), e.Score)
 	depth := 0
@@ -98,6 +99,7 @@ func printExplanation(a *app, e *explain.Explanation) {
 	}
 }
 
+// printTerms prints the features on one side.
 func printTerms(a *app, depth int, side string, terms []explain.Term) {
 	if len(terms) == 0 {
 		return
@@ -109,6 +111,7 @@ func printTerms(a *app, depth int, side string, terms []explain.Term) {
 	fmt.Fprintf(a.stdout, "%*s%s  %s\n", 6+2*depth, "", side, strings.Join(parts, ", "))
 }
 
+// featureName returns the word of a feature or, without one, its index.
 func featureName(word string, feature uint32) string {
 	switch {
 	case word != "":
@@ -119,7 +122,7 @@ func featureName(word string, feature uint32) string {
 	return fmt.Sprintf("feature %d", feature)
 }
 
-// printPrecisions prints the standard deviation of weights from those of the level above.
+// printPrecisions prints the standard deviation of weights around those of the level above.
 func printPrecisions(a *app, depth int, l explain.Level) {
 	switch {
 	case l.OfItself:

@@ -18,12 +18,13 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// exportOptions are the flags of export.
+// exportOptions holds the flags of export.
 type exportOptions struct {
 	export.Options
 	threshold thresholdValue
-	job       string // of a cluster
-	client    clientOptions
+	// job is a job of a cluster.
+	job    string
+	client clientOptions
 }
 
 func newExportCmd(a *app) *cobra.Command {
@@ -88,7 +89,7 @@ func newExportCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// thresholdValue is the flag --threshold: a number >= 0, or auto.
+// thresholdValue is the value of the flag threshold: a number >= 0, or auto.
 type thresholdValue struct {
 	at   float64
 	auto bool
@@ -144,9 +145,9 @@ func (o *exportOptions) run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// fetch makes a model of the result of a cluster's job, and checks it against the job's digest.
-// It is a temporary model, which done removes, to be exported like any other. If the model itself
-// is wanted, it is printed here, and Model stays empty.
+// fetch converts the result of a cluster's job to a model, and checks it against the job's digest.
+// The model is temporary, and done removes it; it is exported like any other. If the model itself
+// was requested, fetch prints it and leaves Model empty.
 func (o *exportOptions) fetch(ctx context.Context, a *app) (done func(), err error) {
 	if err := o.Check(); err != nil {
 		return nil, err

@@ -33,13 +33,13 @@ func flagGroup(cmd *cobra.Command, title string, define func(f *pflag.FlagSet)) 
 	cmd.Flags().AddFlagSet(f)
 	f.VisitAll(func(flag *pflag.Flag) {
 		if names := choicesOf(flag); names != nil {
-			// It fails only for a flag that the command lacks or a second call.
+			// It fails only for a flag that the command lacks, or for a second call.
 			_ = cmd.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 		}
 	})
 }
 
-// grouped says whether a flag is the verb's own, unlike --json and --help, which all verbs have.
+// grouped reports whether a flag is the verb's own, unlike --json and --help, which all verbs have.
 func grouped(f *pflag.Flag) bool { return f.Annotations[groupAnnotation] != nil }
 
 // optionFlags defines the flags of a group of the methods' options. Their values go into said.
@@ -51,7 +51,7 @@ func optionFlags(f *pflag.FlagSet, said *registry.Values, group string) {
 	}
 }
 
-// usageOf is the help on an option.
+// usageOf returns the help on an option.
 func usageOf(p *method.Option) string { return option.Flags(registry.Usage(p)) }
 
 func optionFlag(f *pflag.FlagSet, said *registry.Values, p method.Option, usage string) {
@@ -64,6 +64,7 @@ func optionFlag(f *pflag.FlagSet, said *registry.Values, p method.Option, usage 
 	}
 }
 
+// optionValue is the value of a method's option as a flag.
 type optionValue struct {
 	option method.Option
 	said   registry.Values
@@ -97,7 +98,8 @@ func (v *optionValue) Set(s string) error {
 	return nil
 }
 
-// choicesOf are the names that a flag may have as its value. nil: it has no list of names.
+// choicesOf returns the names that a flag may have as its value. It is nil if there is no such
+// list.
 func choicesOf(f *pflag.Flag) []string {
 	switch v := f.Value.(type) {
 	case *choiceValue:
@@ -110,16 +112,17 @@ func choicesOf(f *pflag.Flag) []string {
 	return nil
 }
 
-// valueError is what a flag type of ours says about a value: "must be above 0".
+// valueError is the message of a flag type about a value: "must be above 0".
 type valueError struct{ msg string }
 
 func (e *valueError) Error() string { return e.msg }
 
+// valuef returns a valueError.
 func valuef(format string, args ...any) error {
 	return &valueError{fmt.Errorf(format, args...).Error()}
 }
 
-// floatFlag defines a number that check accepts; check returns what it must be, or "".
+// floatFlag defines the flag of a number. check returns the requirement that it violates, or "".
 func floatFlag(f *pflag.FlagSet, p *float64, name string, def float64, usage string, check func(float64) string) {
 	*p = def
 	f.Var(&floatValue{p, check}, name, usage)
@@ -153,7 +156,7 @@ func (v *floatValue) Set(s string) error {
 	return nil
 }
 
-// Checks for floatFlag.
+// above0 accepts positive numbers, as a check of floatFlag.
 func above0(x float64) string {
 	if x > 0 {
 		return ""
@@ -175,7 +178,7 @@ func above0to1(x float64) string {
 	return "must be above 0 and at most 1"
 }
 
-// tableFlags are the flags of verbs that read data that may be tables.
+// tableFlags defines the flags of verbs that read data that may be tables.
 func tableFlags(cmd *cobra.Command, o *table.Options) {
 	flagGroup(cmd, "Tables (.csv, .tsv, .jsonl, .parquet, .arrow), matrices (.npy, .npz)", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.Text, "text-column", nil, "the `COLUMN` of the text; repeated: joined by blanks")
@@ -202,7 +205,7 @@ func tableFlags(cmd *cobra.Command, o *table.Options) {
 	})
 }
 
-// formatFlag is the flag for what data are whose name does not say it.
+// formatFlag defines the flag for the format of files whose names do not show it.
 func formatFlag(f *pflag.FlagSet, o *table.Options) {
 	choiceFlag(f, &o.Format, "data-format", "auto", table.Formats, "what the data are; auto: by the name, "+
 		"whatever the compression")
@@ -296,7 +299,8 @@ func (v *bytesValue) Set(s string) error {
 	return nil
 }
 
-// parseBytes reads a positive size. K, M, G, T and KiB.. are powers of 1024; KB.. of 1000.
+// parseBytes parses a positive size. K, M, G, T and KiB, MiB, ... are powers of 1024; KB, MB, ...
+// are powers of 1000.
 func parseBytes(s string) (int64, bool) {
 	digits := strings.TrimRight(s, "KMGTkmgtiIbB")
 	unit := strings.ToUpper(s[len(digits):])
@@ -321,7 +325,7 @@ func parseBytes(s string) (int64, bool) {
 	return int64(x * scale), true
 }
 
-// require marks flags of cmd as required; the root checks them before the verb runs.
+// require marks flags of cmd as required. The root checks them before the verb runs.
 func require(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
 		// An unknown name is an error of the program, which the test of each verb's help finds.

@@ -12,7 +12,7 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// generateOptions are the flags of generate.
+// generateOptions holds the flags of generate.
 type generateOptions struct {
 	shape   shapeOptions
 	seed    int
@@ -21,12 +21,13 @@ type generateOptions struct {
 	threads int
 }
 
-// shapeOptions are the flags that make a generate.Shape.
+// shapeOptions holds the flags that make a generate.Shape.
 type shapeOptions struct {
 	generate.Request
 	tree bool
 }
 
+// newGenerateCmd returns the verb generate, which makes data of a given shape.
 func newGenerateCmd(a *app) *cobra.Command {
 	var o generateOptions
 	cmd := &cobra.Command{
@@ -80,6 +81,7 @@ func from1To(most float64) func(float64) string {
 	}
 }
 
+// joinNames joins names as in a sentence.
 func joinNames(names []string) string {
 	out := ""
 	for i, n := range names {
@@ -94,7 +96,7 @@ func joinNames(names []string) string {
 	return out
 }
 
-// shape is what the flags ask for.
+// shape returns the shape that the flags describe.
 func (o *shapeOptions) shape(verb string) (generate.Shape, error) {
 	if o.DAG && o.tree {
 		return generate.Shape{}, option.Errorf("%s: --tree and --dag exclude each other", verb)
@@ -129,6 +131,7 @@ func runGenerate(cmd *cobra.Command, a *app, o generateOptions) error {
 	return nil
 }
 
+// printGenerated prints a report as text.
 func printGenerated(a *app, out string, r *generate.Report) {
 	s := r.Shape
 	row := func(name, value string) { fmt.Fprintf(a.stdout, "  %-12s%s\n", name, value) }

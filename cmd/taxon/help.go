@@ -16,8 +16,8 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// usual are the flags that the help of a verb with many flags shows, beside those that all verbs
-// have: of train twenty in all. --all shows the others too.
+// usual lists, for verbs with many flags, the flags that the help shows beside those that all verbs
+// have: for train twenty in all. --all shows the others too.
 var usual = map[string][]string{"train": usualOfTraining, "submit": slices.Concat(usualOfTraining,
 	[]string{"coordinator", "wait", "job", "name"}),
 	"info": {"text", "zero-based", "instance-weights", "hierarchy", "method", "threads", "plan", "data", "like", "scale",
@@ -102,7 +102,7 @@ func writeHelp(w io.Writer, s console.Style, cmd *cobra.Command) {
 	}
 }
 
-// writeHelpOf is writeHelp with the flags that show wants.
+// writeHelpOf is writeHelp with the flags for which show returns true.
 func writeHelpOf(w io.Writer, s console.Style, cmd *cobra.Command, show func(*pflag.Flag) bool) {
 	if !cmd.HasParent() {
 		writeRootHelp(w, s, cmd)
@@ -154,12 +154,12 @@ func writeRootHelp(w io.Writer, s console.Style, root *cobra.Command) {
 	fmt.Fprintf(w, "\n`taxon help VERB` says more.\n")
 }
 
-// shown reports whether the help lists c; cobra hides the help command itself.
+// shown reports whether the help lists c. cobra hides the help command itself.
 func shown(c *cobra.Command) bool { return c.IsAvailableCommand() || c.Name() == "help" }
 
 const orderAnnotation = "taxon_order"
 
-// order sorts the verbs as verbs() lists them, what cobra adds after them.
+// order returns a key that sorts the verbs as verbs() lists them, followed by cobra's.
 func order(c *cobra.Command) string {
 	if o, ok := c.Annotations[orderAnnotation]; ok {
 		return o
@@ -168,7 +168,7 @@ func order(c *cobra.Command) string {
 }
 
 func writeVerbs(w io.Writer, cmds []*cobra.Command, in func(*cobra.Command) bool) {
-	cmds = slices.Clone(cmds) // cobra's order is the alphabet's
+	cmds = slices.Clone(cmds) // cobra's order is alphabetical
 	slices.SortStableFunc(cmds, func(a, b *cobra.Command) int { return strings.Compare(order(a), order(b)) })
 	for _, c := range cmds {
 		if shown(c) && in(c) {
@@ -179,8 +179,8 @@ func writeVerbs(w io.Writer, cmds []*cobra.Command, in func(*cobra.Command) bool
 
 const otherFlags = "General"
 
-// flagGroups lists the titles of cmd's flag groups in the order of definition; flags
-// without a group, the global ones among them, come last.
+// flagGroups lists the titles of cmd's flag groups in the order of definition. Flags without a
+// group, such as the global ones, come last.
 func flagGroups(cmd *cobra.Command) []string {
 	var titles []string
 	seen := map[string]bool{otherFlags: true}

@@ -21,7 +21,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// infoOptions are the flags of info.
+// infoOptions holds the flags of info.
 type infoOptions struct {
 	inspect.Options
 	plan bool
@@ -46,7 +46,7 @@ func newInfoCmd(a *app) *cobra.Command {
 			"taxon info --plan --like lwiki --scale 1 --stores 64",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
-			case len(args) == 0 && (o.data != "" || o.like.Like != ""): // judged by infoOptions.check
+			case len(args) == 0 && (o.data != "" || o.like.Like != ""): // checked by infoOptions.check
 				return nil
 			case len(args) == 0 || len(args) == 1 && args[0] == "":
 				return option.Errorf("info: name a model, a data set, a data file or a structure: taxon info PATH")
@@ -111,7 +111,7 @@ func runInfo(ctx context.Context, a *app, o infoOptions) error {
 	return a.print(i, func() { printInfo(a, i) })
 }
 
-// look describes data of which only the figures are given, or what is at the path.
+// look describes data of which only the dimensions are given, or the content of the path.
 func (o *infoOptions) look(ctx context.Context, a *app) (*inspect.Info, error) {
 	if o.like.Like == "" {
 		return inspect.Look(ctx, o.Options, a.ui)
@@ -123,7 +123,7 @@ func (o *infoOptions) look(ctx context.Context, a *app) (*inspect.Info, error) {
 	return inspect.Shape(s, o.Options)
 }
 
-// maxPlanCores bounds --cores, because a plan steps through that many cores.
+// maxPlanCores bounds --cores, because a plan iterates over that many cores.
 const maxPlanCores = 1 << 24
 
 func (o *infoOptions) planFlags(f *pflag.FlagSet) {
@@ -139,7 +139,7 @@ func (o *infoOptions) planFlags(f *pflag.FlagSet) {
 	bytesFlag(f, &o.on.Memory, "memory", 0, "`SIZE` of a worker's memory: whether the job fits")
 }
 
-// coresValue is a list of counts such as 1,8,64.
+// coresValue is a flag for a list of counts such as 1,8,64.
 type coresValue []int
 
 // String implements [pflag.Value].
@@ -168,7 +168,7 @@ func (v *coresValue) Set(s string) error {
 	return nil
 }
 
-// check compares the flags with the arguments and returns the path.
+// check checks the flags against the arguments and returns the path.
 func (o *infoOptions) check(args []string) (string, error) {
 	if err := registry.Fill(&taxonv1.Options{Method: o.Method}, o.Said); err != nil {
 		var errs []error
@@ -194,7 +194,7 @@ func (o *infoOptions) check(args []string) (string, error) {
 	return "", nil
 }
 
-// printInfo prints an info for people.
+// printInfo prints a description as text.
 func printInfo(a *app, i *inspect.Info) {
 	kind := map[string]string{"model": "a model", "dataset": "an ingested data set", "data": "a file of instances",
 		"structure": "a class structure",
@@ -224,7 +224,7 @@ func (p infoPrinter) row(name, format string, args ...any) {
 	fmt.Fprintf(p.a.stdout, "  %-12s%s\n", name, fmt.Sprintf(format, args...))
 }
 
-// training shows the options and report of a model.
+// training prints the options and the report of a model.
 func (p infoPrinter) training(i *inspect.Info) {
 	if i.Report == nil {
 		return
@@ -253,7 +253,7 @@ func (p infoPrinter) training(i *inspect.Info) {
 	p.row("weights", "%s stored, sha256 %s", format.Count(int64(i.Counts.Overrides)), r.WeightsSHA256)
 }
 
-// pruneCost says what pruning was measured to cost.
+// pruneCost describes the measured cost of pruning.
 func pruneCost(c *model.PruneCost) string {
 	if c.Instances == 0 {
 		return "not measured: there were too few instances to hold some out"
@@ -396,7 +396,7 @@ func (p infoPrinter) plan(i *estimate.Info) {
 // Shorter trainings differ more.
 const factorHoldsFrom = 20
 
-// formatLong shows hours as such.
+// formatLong formats a duration, with hours if it is long.
 func formatLong(seconds float64) string {
 	if seconds >= 7200 {
 		return fmt.Sprintf("%.3g h", seconds/3600)

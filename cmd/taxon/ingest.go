@@ -16,7 +16,7 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// ingestOptions are the flags of ingest.
+// ingestOptions holds the flags of ingest.
 type ingestOptions struct {
 	data      []string
 	text      bool
@@ -33,6 +33,7 @@ type ingestOptions struct {
 	temp      string
 }
 
+// newIngestCmd returns the verb ingest, which converts data to the binary format.
 func newIngestCmd(a *app) *cobra.Command {
 	var o ingestOptions
 	cmd := &cobra.Command{
@@ -80,25 +81,32 @@ func newIngestCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// ingestReport is `taxon ingest --json`.
+// ingestReport is the JSON output of `taxon ingest`.
 type ingestReport struct {
-	Out          string   `json:"out"`
-	Instances    int64    `json:"instances"`
-	Features     int64    `json:"features"` // that occur
-	Nonzeros     int64    `json:"nonzeros"`
-	Labels       int64    `json:"labels"`
-	LabelEntries int64    `json:"label_entries"` // (instance, label) pairs
-	MaxLabels    int64    `json:"max_labels"`    // most labels of an instance
-	Unlabelled   int64    `json:"unlabelled"`    // instances
-	ZeroRows     int64    `json:"zero_rows"`
-	LeftOut      int64    `json:"left_out,omitempty"`         // instances of weight 0
-	Weights      float64  `json:"instance_weights,omitempty"` // their sum; not there: all are 1
-	EmptyLines   int64    `json:"empty_lines"`
-	Text         bool     `json:"text"`
-	Bytes        int64    `json:"bytes"` // of the folder
-	Fingerprint  string   `json:"fingerprint"`
-	Seconds      float64  `json:"seconds"`
-	Warnings     []string `json:"warnings"`
+	Out       string `json:"out"`
+	Instances int64  `json:"instances"`
+	// Features is the number of features that occur.
+	Features int64 `json:"features"`
+	Nonzeros int64 `json:"nonzeros"`
+	Labels   int64 `json:"labels"`
+	// LabelEntries is the number of (instance, label) pairs.
+	LabelEntries int64 `json:"label_entries"`
+	// MaxLabels is the largest number of labels of an instance.
+	MaxLabels int64 `json:"max_labels"`
+	// Unlabelled is the number of instances without a label.
+	Unlabelled int64 `json:"unlabelled"`
+	ZeroRows   int64 `json:"zero_rows"`
+	// LeftOut is the number of instances of weight 0.
+	LeftOut int64 `json:"left_out,omitempty"`
+	// Weights is the sum of the instances' weights. It is 0 if all are 1.
+	Weights    float64 `json:"instance_weights,omitempty"`
+	EmptyLines int64   `json:"empty_lines"`
+	Text       bool    `json:"text"`
+	// Bytes is the size of the folder.
+	Bytes       int64    `json:"bytes"`
+	Fingerprint string   `json:"fingerprint"`
+	Seconds     float64  `json:"seconds"`
+	Warnings    []string `json:"warnings"`
 }
 
 func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
@@ -148,6 +156,7 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	return a.print(r, func() { printIngest(a, r) })
 }
 
+// printIngest prints a report as text.
 func printIngest(a *app, r ingestReport) {
 	row := func(name, value string) { fmt.Fprintf(a.stdout, "  %-12s%s\n", name, value) }
 	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(r.Out))
@@ -165,7 +174,7 @@ func printIngest(a *app, r ingestReport) {
 	row("time", format.Seconds(r.Seconds))
 }
 
-// perInstance is the mean of n over the instances, in brackets.
+// perInstance returns the mean of n over the instances, in brackets.
 func perInstance(n, instances int64) string {
 	if instances == 0 {
 		return ""

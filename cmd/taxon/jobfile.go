@@ -13,9 +13,9 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// parseJobFile sets the flags that a job file has: a YAML mapping of flags to values, or to lists
-// of values for flags that may be repeated. It reports all mistakes together. validate adds those
-// of the flags' values.
+// parseJobFile sets the flags that a job file contains: a YAML mapping of flags to values, or to
+// lists of values for flags that may be repeated. It returns one error for all mistakes. validate
+// adds the mistakes in the flags' values.
 func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() error) error {
 	settings, err := parseSettings(path, data)
 	if err != nil {
@@ -24,7 +24,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 	typed := map[string]bool{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { typed[f.Name] = f.Changed })
 	given, errs, seen := map[string]int64{}, []error(nil), true
-	bad := map[int]error{} // by index in errs: what flags said of values
+	bad := map[int]error{} // by index in errs: errors about values
 	wrong := func(at int64, format string, args ...any) { errs = append(errs, fs.Inputf(path, at, format, args...)) }
 	for _, s := range settings {
 		key, at := s.name, s.line
@@ -73,14 +73,15 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 	return canonicalPaths(cmd)
 }
 
-// A setting is an entry of a YAML mapping from names to a value or a list of values.
+// setting is an entry of a YAML mapping from names to a value or a list of values.
 type setting struct {
-	name   string
-	line   int64
-	values []string // as they stand there; empty: no value, or an empty list
+	name string
+	line int64
+	// values are in the order of the file. They are empty without a value and for an empty list.
+	values []string
 }
 
-// parseSettings reads a mapping of names to plain or quoted values, or to lists of them.
+// parseSettings parses a mapping of names to plain or quoted values, or to lists of them.
 func parseSettings(path string, data []byte) ([]setting, error) {
 	var documents []yaml.Node
 	if err := yaml.Load(data, &documents, yaml.WithAllDocuments()); err != nil {

@@ -23,7 +23,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// clientVerb makes a verb that makes one call or more.
+// clientVerb makes a verb that calls a cluster.
 func clientVerb(a *app, cmd *cobra.Command, run func(ctx context.Context, c *client.Client,
 	args []string) error) *cobra.Command {
 	o := &clientOptions{}
@@ -203,7 +203,7 @@ func newResumeCmd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.printNote(statusOf(st), "%s: %s, goes on after sweep %d", st.GetJob(), jobs.StateName(st.GetState()),
+		return a.printNote(statusOf(st), "%s: %s, resumes after sweep %d", st.GetJob(), jobs.StateName(st.GetState()),
 			st.GetSweep())
 	})
 	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {
@@ -267,7 +267,7 @@ func (a *app) printLog(l *taxonv1.LogLine) error {
 	return err
 }
 
-// restoreOptions are the flags of restore.
+// restoreOptions holds the flags of restore.
 type restoreOptions struct {
 	clientOptions
 	from     string
@@ -300,7 +300,7 @@ func newRestoreCmd(a *app) *cobra.Command {
 			if a.json {
 				return a.printJSON(statusOf(r.Status))
 			}
-			a.ui.Note("%s goes on behind sweep %d, over %s", r.Job, r.Sweep, format.Counted(int64(r.Shards), "shard", "shards"))
+			a.ui.Note("%s resumes after sweep %d, over %s", r.Job, r.Sweep, format.Counted(int64(r.Shards), "shard", "shards"))
 			_, err = fmt.Fprintln(a.stdout, r.Job)
 			return err
 		},
@@ -315,15 +315,15 @@ func newRestoreCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// onTerminal says whether stdin and stderr are a terminal, so that the user can be asked.
+// onTerminal reports whether stdin and stderr are a terminal, so that the user can be asked.
 func onTerminal(in io.Reader, out io.Writer) bool {
 	from, ok := in.(*os.File)
 	to, too := out.(*os.File)
 	return ok && too && term.IsTerminal(int(from.Fd())) && term.IsTerminal(int(to.Fd()))
 }
 
-// confirm asks before an action that can't be undone. why says what would be lost. Without a
-// terminal it requires --yes. An error means that the command must stop.
+// confirm asks before an action that cannot be undone. why describes the loss. Without a terminal
+// it requires --yes. After an error the command must stop.
 func (a *app) confirm(yes bool, why, question string) error {
 	if yes {
 		return nil
@@ -342,7 +342,7 @@ func (a *app) confirm(yes bool, why, question string) error {
 	return nil
 }
 
-// confirmer asks before an action that can't be undone, unless --yes is given.
+// confirmer returns a function that asks before an action that cannot be undone, unless yes is set.
 func (a *app) confirmer(yes bool) client.Confirm {
 	return func(why, question string) error { return a.confirm(yes, why, question) }
 }

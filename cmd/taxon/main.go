@@ -1,7 +1,6 @@
-// Command taxon trains, applies and judges linear classifiers over large class
-// hierarchies. One file holds one verb; what all verbs share is here, in root.go
-// (the frame and the list of verbs), errors.go (exit statuses), ui.go (progress) and
-// help.go.
+// Command taxon trains, applies and evaluates linear classifiers over large class hierarchies. Each
+// file holds one verb. The parts that all verbs share are in main.go, root.go (the frame and the
+// list of verbs), errors.go and exit.go (exit statuses) and help.go.
 package main
 
 import (
@@ -33,7 +32,7 @@ func main() {
 	kill := func() { os.Exit(exitInterrupted) }
 	ctx, in := context.Background(), io.Reader(os.Stdin)
 	if os.Getenv(envEndsWithStdin) != "" {
-		os.Unsetenv(envEndsWithStdin) // it is not meant for the processes that this one starts
+		os.Unsetenv(envEndsWithStdin) // it is not for the processes that this one starts
 		ctx, in = endsWith(ctx, os.Stdin, kill), strings.NewReader("")
 	}
 	ctx, stop := withSignals(ctx, kill)
@@ -42,39 +41,39 @@ func main() {
 	os.Exit(code)
 }
 
-// envEndsWithStdin is the environment variable by which a program that starts taxon makes it end
-// when that program ends, however it does. The program holds the other end of the pipe that is
-// taxon's standard input. Python's package sets it.
+// envEndsWithStdin is the environment variable with which a program that starts taxon makes it end
+// together with that program. The program holds the other end of the pipe that is taxon's standard
+// input. The Python package sets it.
 const envEndsWithStdin = "TAXON_ENDS_WITH_STDIN"
 
-// envMarkOptions is the environment variable by which a program that starts taxon gets errors, warnings
-// and notes with options as ‹cutoff=0.5›, to name them as its own user does. Python's package sets it.
+// envMarkOptions is the environment variable with which a program that starts taxon receives
+// errors, warnings and notes with options in the form ‹cutoff=0.5›, to render them for its own
+// user. The Python package sets it.
 const envMarkOptions = "TAXON_MARK_OPTIONS"
 
-// orphanWait is how long a process may take to end by itself after the program that started it.
+// orphanWait is how long a process may take to end after the program that started it has ended.
 // Nobody is left to send a second signal.
 const orphanWait = 30 * time.Second
 
-// endsWith cancels the returned context, with cause errInterrupted, when r ends, and calls kill if
-// the process is still there after orphanWait.
+// endsWith returns a context that is cancelled, with cause errInterrupted, when r ends. It calls
+// kill if the process still runs after orphanWait.
 func endsWith(parent context.Context, r io.Reader, kill func()) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	go func() {
-		_, _ = io.Copy(io.Discard, r) // an error is an end, too
+		_, _ = io.Copy(io.Discard, r) // an error counts as the end, too
 		cancel(jobs.ErrInterrupted)
 		time.AfterFunc(orphanWait, kill)
 	}()
 	return ctx
 }
 
-// signalsApart is the least time between two signals that count as two. A shell or `timeout`
-// signals the process and then its group, which means one signal. Nobody presses Ctrl-C twice
-// that fast.
+// signalsApart is the time within which two signals count as one. A shell or `timeout` signals the
+// process and then its group. No user presses Ctrl-C twice that fast.
 const signalsApart = 50 * time.Millisecond
 
-// withSignals cancels the returned context with cause errInterrupted at the first
-// SIGINT or SIGTERM, so that a verb can end cleanly, and calls kill at the second.
-// stop gives the signals back and joins the goroutine.
+// withSignals returns a context that is cancelled with cause errInterrupted at the first SIGINT or
+// SIGTERM, so that a verb can end cleanly. At the second it calls kill. stop restores the signals
+// and waits for the goroutine.
 func withSignals(parent context.Context, kill func()) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
@@ -106,18 +105,19 @@ func withSignals(parent context.Context, kill func()) (ctx context.Context, stop
 	}
 }
 
-// execute runs one command line and returns its exit status. Every failure is one line on stderr,
-// also a panic of the calling goroutine.
+// execute runs one command line and returns its exit status. Every failure, including a panic of
+// the calling goroutine, is one line on stderr.
 func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
 	return executeVerbs(ctx, verbs(), args, in, out, errw)
 }
 
+// executeVerbs is execute for a list of verbs.
 func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reader, out, errw io.Writer) (code int) {
 	stdout := &stickyWriter{w: out}
 	a := &app{stdin: fs.NewCancelReader(ctx, in), stdout: stdout, stderr: errw, ui: console.New(errw),
 		style: console.NewStyle(out), args: args, terminal: onTerminal(in, errw)}
 	if os.Getenv(envMarkOptions) != "" {
-		os.Unsetenv(envMarkOptions) // it is not meant for the processes that this one starts
+		os.Unsetenv(envMarkOptions) // it is not for the processes that this one starts
 		a.ui.Options = func(text string) string { return text }
 	}
 	defer func() {
@@ -147,7 +147,7 @@ func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reade
 	return code
 }
 
-// fail says why the verb failed, in lines of its own, or in the log of a process that writes JSON.
+// fail shows the error of the verb, as lines of text, or in the log of a process that writes JSON.
 func (a *app) fail(lines string) {
 	lines = a.ui.Options(lines)
 	if a.log != nil {
@@ -173,8 +173,8 @@ func (s *stickyWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// panicPlace names the file and line that panicked, " (solve.go:88)". A line has no room for more
-// of the stack. The function that recovers calls it.
+// panicPlace returns the file and the line that panicked, as in " (solve.go:88)". One line has no
+// room for more of the stack. It must be called by the function that recovers.
 func panicPlace() string {
 	pc := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
@@ -200,7 +200,7 @@ type named struct {
 	build verb
 }
 
-// verbs lists the verbs in the order of the help: one line for each file.
+// verbs lists the verbs in the order of the help, one line per file.
 func verbs() []named {
 	return []named{
 		{"demo", newDemoVerb},

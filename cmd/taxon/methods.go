@@ -7,23 +7,25 @@ import (
 	"taxon/coordinator/method/registry"
 )
 
-// methodDocument is a method in `taxon methods --json`.
+// methodDocument describes a method in the JSON output of `taxon methods`.
 type methodDocument struct {
 	Name    string           `json:"name"`
 	About   string           `json:"about"`
 	Options []optionDocument `json:"options"`
 }
 
-// optionDocument is an option as its method declares it.
+// optionDocument describes an option, as its method declares it.
 type optionDocument struct {
-	Name    string   `json:"name"`
-	Kind    string   `json:"kind"` // float, int, choice, bool
+	Name string `json:"name"`
+	// Kind is float, int, choice or bool.
+	Kind    string   `json:"kind"`
 	Default string   `json:"default"`
 	Choices []string `json:"choices,omitempty"`
 	Group   string   `json:"group"`
 	Help    string   `json:"help"`
 }
 
+// newMethodsCmd returns the verb methods, which lists the methods with their options.
 func newMethodsCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "methods",
@@ -38,7 +40,7 @@ func newMethodsCmd(a *app) *cobra.Command {
 			for _, m := range registry.All() {
 				d := methodDocument{Name: m.Name(), About: m.About()}
 				for _, p := range registry.Of(m.Name()) {
-					if p.Name != method.WarmStart.Name { // train defines its flag: it names a model
+					if p.Name != method.WarmStart.Name { // train defines its flag, because it names a model
 						d.Options = append(d.Options, documentOption(&p))
 					}
 				}
@@ -49,6 +51,7 @@ func newMethodsCmd(a *app) *cobra.Command {
 	}
 }
 
+// documentOption describes an option.
 func documentOption(p *method.Option) optionDocument {
 	return optionDocument{
 		Name: p.Name, Kind: p.Kind.String(), Default: p.Default, Choices: p.Choices, Group: p.Group,

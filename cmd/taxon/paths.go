@@ -10,12 +10,12 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// pathNames are what the help texts call the values of flags that are paths, and what they name.
+// pathNames maps the names that help texts use for path values to words for what they name.
 var pathNames = map[string]string{"DIR": "folder", "FILE": "file", "FOLDER": "folder", "PATH": "path", "MODEL": "model",
 	"CACHE": "folder"}
 
-// localOnly says whether a flag's folder must be on this machine. Processes work in it, or its
-// files are for programs that don't know HDFS.
+// localOnly reports whether a flag's folder must be on this machine: processes work in it, or its
+// files are for programs that do not support HDFS.
 func localOnly(verb, flag string) bool {
 	switch flag {
 	case "dir":
@@ -27,7 +27,7 @@ func localOnly(verb, flag string) bool {
 }
 
 // canonicalPaths replaces the paths among a verb's flags by the spelling of fs.Canonical. It
-// refuses paths of unknown file systems, and empty ones: a script's variable that is not set
+// returns an error for unknown file systems and for empty paths: an unset variable of a script
 // would otherwise drop a file silently.
 func canonicalPaths(cmd *cobra.Command) error {
 	var errs []error
@@ -72,8 +72,8 @@ func canonicalPaths(cmd *cobra.Command) error {
 	return option.Join(errs...)
 }
 
-// oneStdin refuses a command line that names standard input twice. flags names those of
-// the verb that may.
+// oneStdin returns an error for a command line that names standard input twice. flags lists the
+// flags of the verb that may name it.
 func oneStdin(verb, flags string, paths ...string) error {
 	n := 0
 	for _, p := range paths {

@@ -65,7 +65,7 @@ func newPredictCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// inputFlags are the flags that say how instances are read for a model.
+// inputFlags defines the flags that describe the instances for a model.
 func inputFlags(f *pflag.FlagSet, o *predict.Input) {
 	f.StringVar(&o.Path, "data", "", "instances: a `FILE`, a folder made by ingest, or - for standard input")
 	f.BoolVar(&o.Text, "text", false, "lines are [LABEL]<TAB>text")
@@ -93,6 +93,7 @@ func cutoffFlag(f *pflag.FlagSet, c *predict.Cutoff) {
 		"are probabilities, as 0.3 for above 0.574 by 1/(1+exp(-S)) (default: argmax, or instance for multi-label data)")
 }
 
+// cutoffValue is the value of the flag cutoff.
 type cutoffValue struct {
 	c    *predict.Cutoff
 	text string

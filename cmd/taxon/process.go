@@ -28,7 +28,7 @@ func coordinatorFlag(f *pflag.FlagSet, p *string) {
 	f.Lookup("coordinator").DefValue = "" // the environment's value belongs in no help text
 }
 
-// needCoordinator refuses a command line without the coordinator's address.
+// needCoordinator returns an error for a command line without the coordinator's address.
 func needCoordinator(verb, addr string) error {
 	if fs.IsRemote(addr) {
 		return nil // read when it is called
@@ -59,15 +59,15 @@ func frameFlags(cmd *cobra.Command, o *node.Process) {
 	})
 }
 
-// starts says who starts a process, and what happens to its output.
+// starts records who starts a process, and sets up its output.
 func (a *app) starts(o *node.Process) {
 	o.Version, o.LogTo = readVersion().Version, a.stderr
 	o.Say = func(line string) { fmt.Fprintln(a.stdout, line) }
 	a.logsBy(o.Log)
 }
 
-// logsBy says how a process that runs for long logs: libraries log there too, and with JSON the error
-// that ends it.
+// logsBy sets the log of a long-running process. Libraries log there too and, with JSON, so does
+// the error that ends the process.
 func (a *app) logsBy(o metrics.LogOptions) {
 	log, err := o.Logger(a.stderr)
 	if err != nil {

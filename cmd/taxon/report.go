@@ -10,6 +10,7 @@ import (
 	"taxon/internal/ui/option"
 )
 
+// newReportCmd returns the verb report, which writes a page about a model.
 func newReportCmd(a *app) *cobra.Command {
 	var o report.Options
 	cmd := &cobra.Command{

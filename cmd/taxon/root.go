@@ -23,17 +23,18 @@ import (
 	"taxon/worker/program"
 )
 
-// app is what every verb gets: the three streams, the global flags, progress.
+// app is what every verb receives: the three streams, the global flags, progress.
 //
-// A verb is a function `newXxxCmd(a *app) *cobra.Command` in a file of its own, and a
-// line in verbs(). It
+// A verb is a function `newXxxCmd(a *app) *cobra.Command` in a file of its own, and a line in
+// verbs(). It
+//
 //   - sets Use, GroupID (below), Short, Long (one paragraph), Example (two lines that run) and RunE;
 //   - defines its flags by flagGroup, which sorts them in the help; marks required ones
 //     with MarkFlagRequired; checks ranges by the flag types of flags.go;
 //   - takes its context from cmd.Context(): cancelled by the first Ctrl-C;
 //   - writes results to a.stdout (one document by a.printJSON when a.json), everything
 //     else through a.ui;
-//   - returns errors; usagef, gapf and interruptedf choose the exit status, see describe.
+//   - returns errors; exitf chooses an exit status, see describe.
 //
 // Positional arguments are refused unless the verb sets Args.
 type app struct {
@@ -41,17 +42,20 @@ type app struct {
 	stdout io.Writer
 	stderr io.Writer
 	ui     *console.UI
-	style  console.Style // for stdout
-	json   bool
-	quiet  bool
-	// terminal: stdin and stderr are a terminal, so that the user can be asked.
+	// style is the style of stdout.
+	style console.Style
+	json  bool
+	quiet bool
+	// terminal reports that stdin and stderr are a terminal, so that the user can be asked.
 	terminal bool
-	args     []string // of the command line, without the program's name
-	// of a process that writes lines of JSON and nothing else; nil of others
+	// args is the command line without the program's name.
+	args []string
+	// log is the log of a process that writes lines of JSON and nothing else. It is nil otherwise.
 	log *slog.Logger
 }
 
-// commandLine is the typed command, quoted for a shell: for hints on how to continue with it.
+// commandLine returns the command that the user entered, quoted for a shell, for hints on how to
+// continue.
 func (a *app) commandLine() string {
 	words := []string{"taxon"}
 	for _, w := range a.args {
@@ -76,7 +80,7 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
-// print prints a verb's result: a document with --json, else what text prints.
+// print prints a verb's result: a document with --json, and otherwise the text that text prints.
 func (a *app) print(document any, text func()) error {
 	if a.json {
 		return a.printJSON(document)
@@ -90,7 +94,7 @@ func (a *app) printNote(document any, format string, args ...any) error {
 	return a.print(document, func() { a.ui.Note(format, args...) })
 }
 
-// printTable is print for a table with a head. Without rows it prints none.
+// printTable is print for a table with a head. If there are no rows, it prints none.
 func (a *app) printTable(document any, rows [][]string, none string) error {
 	return a.print(document, func() {
 		if len(rows) == 1 {
@@ -110,8 +114,8 @@ const (
 	groupOther   = "other"
 )
 
-// newRootCmd builds the command tree over a. It holds no state beyond a, so tests
-// build one per command line.
+// newRootCmd builds the command tree over a. It has no state beyond a, so tests build one per
+// command line.
 func newRootCmd(a *app, verbs []named) *cobra.Command {
 	var version bool
 	root := &cobra.Command{
@@ -189,7 +193,7 @@ func finish(cmd *cobra.Command) {
 	}
 }
 
-// needsSubVerb is the error for `taxon cluster` alone and for `taxon cluster wrong`.
+// needsSubVerb returns the error for `taxon cluster` alone and for `taxon cluster wrong`.
 func needsSubVerb(cmd *cobra.Command, args []string) error {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -207,13 +211,13 @@ func needsSubVerb(cmd *cobra.Command, args []string) error {
 	return option.Errorf("%s: unknown verb %q: there are %s", verb, args[0], strings.Join(names, ", "))
 }
 
-// verbPath is how the user calls the command, without "taxon"; "" for the root.
+// verbPath returns the command as the user enters it, without "taxon". It is "" for the root.
 func verbPath(cmd *cobra.Command) string {
 	_, verb, _ := strings.Cut(cmd.CommandPath(), " ")
 	return verb
 }
 
-// addCompletion adds cobra's completion command with texts and errors like ours.
+// addCompletion adds cobra's completion command with texts and errors in taxon's style.
 func addCompletion(root *cobra.Command) {
 	root.SetCompletionCommandGroupID(groupOther)
 	root.InitDefaultCompletionCmd()
@@ -236,7 +240,7 @@ func addCompletion(root *cobra.Command) {
 	}
 }
 
-// runRoot parses args and runs the verb they name.
+// runRoot parses args and runs the verb that they name.
 func runRoot(ctx context.Context, a *app, verbs []named, args []string) error {
 	if _, err := mapper.ParseKernel(os.Getenv(program.KernelVariable)); err != nil {
 		return option.Errorf("%s: %v", program.KernelVariable, err)
@@ -247,15 +251,16 @@ func runRoot(ctx context.Context, a *app, verbs []named, args []string) error {
 	if at := slices.Index(args, "--"+tuneFlag); at > 0 && args[0] == "submit" { // a search, with the flags of one
 		args = append([]string{"tune", "--submit"}, slices.Delete(slices.Clone(args), at, at+1)[1:]...)
 	}
-	// The verb that is run alone is built: the flags of all take as long as all else at the start.
+	// Only the verb that is run is built: building the flags of all verbs takes as long as the rest
+	// of the start.
 	if at := slices.IndexFunc(verbs, func(v named) bool { return len(args) > 0 && v.name == args[0] }); at >= 0 {
 		verbs = verbs[at : at+1]
 	}
 	root := newRootCmd(a, verbs)
 	root.SetArgs(args)
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		// Asked before the flags are parsed: a mistyped verb must not be reported
-		// as an unknown flag of the root.
+		// Check before the flags are parsed: a mistyped verb must not be reported as an unknown
+		// flag of the root.
 		if cmd, _, err := root.Find(args); err == nil && cmd == root && !builtIn(args[0]) {
 			return unknownVerb(root, args[0])
 		}
@@ -291,7 +296,7 @@ func eachFlag(cmd *cobra.Command, args []string, do func(flag *pflag.Flag, value
 	})
 }
 
-// builtIn names the commands that cobra adds when it executes.
+// builtIn reports whether verb is a command that cobra adds when it executes.
 func builtIn(verb string) bool {
 	return verb == "help" || verb == "completion" || strings.HasPrefix(verb, cobra.ShellCompRequestCmd)
 }
@@ -305,7 +310,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return option.Errorf("%s: unexpected argument %q: files are named by flags, see `taxon help %s`", verb, args[0], verb)
 }
 
-// checkRequired reports the required flags that are not set, all at once.
+// checkRequired returns one error for all required flags that are not set.
 func checkRequired(cmd *cobra.Command) error {
 	var missing []string
 	file := cmd.Flags().Changed("job")
@@ -328,7 +333,7 @@ func checkRequired(cmd *cobra.Command) error {
 	}
 }
 
-// unknownVerb is the error for a first word that names no verb.
+// unknownVerb returns the error for a first word that names no verb.
 func unknownVerb(root *cobra.Command, verb string) error {
 	var names []string
 	for _, c := range root.Commands() {
@@ -340,7 +345,7 @@ func unknownVerb(root *cobra.Command, verb string) error {
 	return option.Errorf("unknown verb %q: see `taxon help`", verb)
 }
 
-// flagError words pflag's errors: which verb, which flag, what to do.
+// flagError words an error of pflag: which verb, which flag, what to do.
 func flagError(cmd *cobra.Command, err error) error {
 	verb := verbPath(cmd)
 	at, help := verb+": ", "taxon help "+verb
@@ -372,9 +377,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	return option.Errorf("%s%v: see `%s`", at, err, help)
 }
 
-// flagErrors reports all flags of a command line with impossible values, in the words of
-// flagError, and what validate says about the others. It leaves out validate if the method is
-// unknown or a file is to name it.
+// flagErrors reports all flags of a command line with invalid values, in the words of flagError,
+// and the errors of validate about the others. It skips validate if the method is unknown, or if a
+// file is to name it.
 func (a *app) flagErrors(validate func() error) func(*cobra.Command, error) error {
 	return func(cmd *cobra.Command, err error) error {
 		var first *pflag.InvalidValueError
@@ -404,8 +409,8 @@ func (a *app) flagErrors(validate func() error) func(*cobra.Command, error) erro
 	}
 }
 
-// leaveUnfit leaves a bad value of an option that the method does not have to the validation, which
-// says so: no other value would do either.
+// leaveUnfit reports whether an invalid value is that of an option that the method lacks. The
+// validation reports it, because no other value would be valid either.
 func leaveUnfit(cmd *cobra.Command, err error) bool {
 	var bad *pflag.InvalidValueError
 	if !errors.As(err, &bad) || cmd.Flags().Lookup(methodFlag) == nil {
@@ -419,10 +424,10 @@ func leaveUnfit(cmd *cobra.Command, err error) bool {
 	return true
 }
 
-// methodFlag names the method. It decides what other flags may be.
+// methodFlag is the flag that names the method, on which other flags depend.
 const methodFlag = "method"
 
-// valueProblem says what is wrong with a flag's value, without strconv's prefixes.
+// valueProblem describes the error in a flag's value, without strconv's prefixes.
 func valueProblem(e *pflag.InvalidValueError) string {
 	var own *valueError
 	if errors.As(e, &own) {
@@ -443,6 +448,7 @@ func valueProblem(e *pflag.InvalidValueError) string {
 	return e.Unwrap().Error()
 }
 
+// flagNames returns the names of the flags.
 func flagNames(cmd *cobra.Command) []string {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/cluster/client"
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/ui/format"
@@ -16,6 +17,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
+// newStatusCmd returns the verb status, which shows a job.
 func newStatusCmd(a *app) *cobra.Command {
 	var o clientOptions
 	var watch bool
@@ -52,13 +54,14 @@ func newStatusCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// statusOf is a status as a document of the command line.
+// statusOf converts a status to the document of the command line.
 func statusOf(st *taxonv1.JobStatus) jobs.Status {
 	d := jobs.StatusOf(st)
 	d.Error = option.Flags(d.Error)
 	return d
 }
 
+// showStatus shows a job's status, once or until the job ends.
 func showStatus(ctx context.Context, a *app, c *client.Client, job string, watch bool) error {
 	if !watch {
 		st, err := c.Status(ctx, job)
@@ -86,7 +89,7 @@ func showStatus(ctx context.Context, a *app, c *client.Client, job string, watch
 	return nil
 }
 
-// printStatus prints a status for people.
+// printStatus prints a status as text.
 func printStatus(a *app, st *taxonv1.JobStatus) {
 	row := func(name, text string, args ...any) {
 		fmt.Fprintf(a.stdout, "  %-12s%s\n", name, format.OneLine(fmt.Sprintf(text, args...)))
@@ -124,8 +127,8 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	row("method", "%s", jobs.MethodText(st))
 	row("sweep", "%d, phase %s", st.GetSweep(), st.GetPhase())
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
-		row("gap", "%.3g of %.3g (objective %.9g, dual %.9g)", c.GetGap(), st.GetOptions().GetGap(), c.GetObjective(),
-			c.GetDual())
+		row("gap", "%.3g of %.3g (objective %.9g, dual %.9g)", c.GetGap(), registry.Number(st.GetOptions(), "gap"),
+			c.GetObjective(), c.GetDual())
 	}
 	t := st.GetTasks()
 	row("tasks", "%d done, %d with workers, %d waiting; %s, %d given to a second worker as they took long", t.GetDone(),
@@ -167,7 +170,7 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	}
 }
 
-// printLine writes v as a JSON document in one line.
+// printLine writes v as a JSON document on one line.
 func (a *app) printLine(v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {

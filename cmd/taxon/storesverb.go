@@ -15,21 +15,28 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// storeLine is a shard in `taxon stores --json`.
+// storeLine is a shard in the JSON output of `taxon stores`.
 type storeLine struct {
-	ID      string   `json:"id"`
-	Address string   `json:"address"`
-	State   string   `json:"state"` // up, down
-	Values  uint64   `json:"values"`
-	Bytes   uint64   `json:"bytes"`
-	Free    *uint64  `json:"free_bytes"`    // null: unknown
-	Reserve *uint64  `json:"reserve_bytes"` // with less free it refuses writes
-	Refuses bool     `json:"refuses_writes"`
-	Repairs bool     `json:"repairing"` // it copies from others what it missed
-	Version string   `json:"version"`   // of its taxon, as last reported; empty: unknown
-	Jobs    []string `json:"jobs"`      // that have values on it, at most 100
+	ID      string `json:"id"`
+	Address string `json:"address"`
+	// State is up or down.
+	State  string `json:"state"`
+	Values uint64 `json:"values"`
+	Bytes  uint64 `json:"bytes"`
+	// Free is nil if unknown.
+	Free *uint64 `json:"free_bytes"`
+	// Reserve is the free space below which the store refuses writes. It is nil if unknown.
+	Reserve *uint64 `json:"reserve_bytes"`
+	Refuses bool    `json:"refuses_writes"`
+	// Repairs reports that the store copies missed values from its replicas.
+	Repairs bool `json:"repairing"`
+	// Version is that of its program, as last reported. It is empty if unknown.
+	Version string `json:"version"`
+	// Jobs lists the jobs with values on the shard, at most 100.
+	Jobs []string `json:"jobs"`
 }
 
+// storeLineOf converts a shard's state.
 func storeLineOf(s *taxonv1.Shard) storeLine {
 	l := storeLine{ID: s.GetId(), Address: s.GetAddr(), State: jobs.MemberState(s.GetState()), Values: s.GetValues(),
 		Bytes: s.GetBytes(), Version: s.GetVersion(),
@@ -40,7 +47,7 @@ func storeLineOf(s *taxonv1.Shard) storeLine {
 	return l
 }
 
-// row is the line in the table.
+// row returns the line of the table.
 func (l storeLine) row() []string {
 	free, writes := "-", "yes"
 	if l.Free != nil {
@@ -60,6 +67,7 @@ func (l storeLine) row() []string {
 		fmt.Sprint(len(l.Jobs)), l.Version}
 }
 
+// newStoresCmd returns the verb stores, which lists the store shards.
 func newStoresCmd(a *app) *cobra.Command {
 	cmd := clientVerb(a, &cobra.Command{
 		Use:   "stores",
@@ -87,6 +95,7 @@ func newStoresCmd(a *app) *cobra.Command {
 	return cmd
 }
 
+// newStoresForget returns the verb stores forget, which removes a lost shard.
 func newStoresForget(a *app) *cobra.Command {
 	var yes bool
 	cmd := clientVerb(a, &cobra.Command{
@@ -105,19 +114,22 @@ func newStoresForget(a *app) *cobra.Command {
 		}
 		return a.printNote(storeLineOf(s), "%s: forgotten", s.GetId())
 	})
-	cmd.GroupID = "" // of a verb's verb
+	cmd.GroupID = "" // of a sub-verb
 	yesFlag(cmd, &yes)
 	return cmd
 }
 
-// strayLine is a job in `taxon stores strays --json`.
+// strayLine is a job in the JSON output of `taxon stores strays`.
 type strayLine struct {
-	Job     string `json:"job"`
-	Values  uint64 `json:"values"` // copies counted apart, on the shards that are up
-	Bytes   uint64 `json:"bytes"`
-	Dropped bool   `json:"dropped"` // by this command
+	Job string `json:"job"`
+	// Values is the number of values on the shards that are up. Every replica counts.
+	Values uint64 `json:"values"`
+	Bytes  uint64 `json:"bytes"`
+	// Dropped reports that this command dropped them.
+	Dropped bool `json:"dropped"`
 }
 
+// newStoresStrays returns the verb stores strays, which lists values of jobs that no longer exist.
 func newStoresStrays(a *app) *cobra.Command {
 	var drop, yes bool
 	cmd := clientVerb(a, &cobra.Command{
@@ -147,7 +159,7 @@ func newStoresStrays(a *app) *cobra.Command {
 		}
 		return a.printTable(lines, rows, "no values of unknown jobs")
 	})
-	cmd.GroupID = "" // of a verb's verb
+	cmd.GroupID = "" // of a sub-verb
 	flagGroup(cmd, "What", func(f *pflag.FlagSet) {
 		f.BoolVar(&drop, "drop", false, "drop the values")
 	})

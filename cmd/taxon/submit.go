@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/app/train"
 	"taxon/internal/cluster/client"
 	"taxon/internal/cluster/jobs"
@@ -22,7 +23,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// submitOptions are the flags of submit.
+// submitOptions holds the flags of submit.
 type submitOptions struct {
 	clientOptions
 	train    trainOptions
@@ -34,7 +35,7 @@ type submitOptions struct {
 	wait     bool
 }
 
-// tuneFlag of submit makes it tune.
+// tuneFlag is the flag of submit that makes it a search.
 const tuneFlag = "tune"
 
 func newSubmitCmd(a *app) *cobra.Command {
@@ -94,7 +95,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// check refuses combinations that no single flag can see.
+// check returns an error for combinations that no single flag can detect.
 func (o *submitOptions) check() error {
 	t := &o.train
 	if err := t.Validate("submit"); err != nil {
@@ -110,7 +111,7 @@ func (o *submitOptions) check() error {
 			"%s` fetches the model", t.Out)
 	case t.Test != "" && t.Out == "":
 		return option.Errorf("submit: --test needs --wait and --out")
-	case t.Job.EvalEvery > 0:
+	case registry.Number(t.Job, "eval-every") > 0:
 		return option.Errorf("submit: --eval-every: a cluster never sees the test data: leave it out and evaluate at the " +
 			"end, with --wait, --out and --test, or use `taxon train --eval-every`")
 	case o.inPlace && (len(t.Data) != 1 || !train.Ingested(t.Data)):
@@ -122,7 +123,7 @@ func (o *submitOptions) check() error {
 	return nil
 }
 
-// submitDocument is `taxon submit --json`; the rest is there with --wait.
+// submitDocument is the JSON output of `taxon submit`. All but the job is set with --wait only.
 type submitDocument struct {
 	Job    string          `json:"job"`
 	State  string          `json:"state,omitempty"`
@@ -181,15 +182,15 @@ func (o *submitOptions) submit(ctx context.Context, a *app, c *client.Client) (s
 		Replicas: o.replicas})
 }
 
-// await follows a job to its end, and prints the report.
+// await follows a job to its end and prints the report.
 func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job string) error {
 	report, err := c.Await(ctx, job, o.train.Out)
 	if err != nil {
 		return err
 	}
 	d := submitDocument{Job: job, State: jobs.StateName(taxonv1.JobState_JOB_STATE_DONE), Report: report}
-	why := aboveGap(d.Report, o.train.Job.Gap, func(flag string) string {
-		return fmt.Sprintf("`taxon resume %s %s N` goes on", job, flag)
+	why := aboveGap(d.Report, registry.Number(o.train.Job, "gap"), func(flag string) string {
+		return fmt.Sprintf("`taxon resume %s %s N` continues it", job, flag)
 	})
 	if why != "" {
 		a.ui.Warn("%s", why)
@@ -210,15 +211,15 @@ func (o *submitOptions) await(ctx context.Context, a *app, c *client.Client, job
 	}
 	if err == nil && o.train.requireGap && d.Report.StoppedBy != "gap" && d.Report.Gap != nil {
 		return exitf(exitGap, "job %s: stopped by %s at gap %.3g, above the %.3g asked for", job, d.Report.StoppedBy,
-			*d.Report.Gap, o.train.Job.Gap)
+			*d.Report.Gap, registry.Number(o.train.Job, "gap"))
 	}
 	return err
 }
 
-// maxJobFile bounds a job file, and a profile.
+// maxJobFile bounds the size of a job file and of a profile, in bytes.
 const maxJobFile = 1 << 20
 
-// readJobFile sets the flags that a job file names and the command line does not.
+// readJobFile sets the flags that a job file contains and the command line does not.
 func readJobFile(cmd *cobra.Command, path string, validate func() error) error {
 	if path == "" {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/app/tune"
 	"taxon/internal/cluster/jobs"
@@ -219,8 +220,7 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 
 	for name, want := range map[string]string{"heat": "‹heat=11›: must be from 0 to 10",
 		"hat": "no method of this version"} {
-		o := &taxonv1.Options{Method: "toy", C: 1, Gap: 0.01, Own: []*taxonv1.OptionValue{{Name: name, Value: "11"}}}
-		if err := registry.Check(o); err == nil || !strings.Contains(err.Error(), want) {
+		if err := registry.Check(methodtest.Options("toy", name, 11)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a job with %s: %v", name, err)
 		}
 	}

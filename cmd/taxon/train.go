@@ -28,16 +28,19 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// trainOptions are the flags of train.
+// trainOptions holds the flags of train.
 type trainOptions struct {
 	train.Options
 	requireGap bool
 	mr         mapReduceOptions
 
-	watch metrics.Options // where the page is shown
-	sec   secure.Options  // of the page
+	// watch is the address of the page.
+	watch metrics.Options
+	// sec holds the security options of the page.
+	sec secure.Options
 }
 
+// newTrainCmd returns the verb train.
 func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "train --data FILE --out DIR",
@@ -82,7 +85,7 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 	})
 }
 
-// watched shows the training on a page while it runs. Call end when it is over.
+// watched shows the training on a page while it runs. The caller calls end when it is over.
 func (o *trainOptions) watched(ctx context.Context, a *app, t *train.Options) (end func(), err error) {
 	if o.watch.Addr == "" {
 		return func() {}, nil
@@ -95,10 +98,10 @@ func (o *trainOptions) watched(ctx context.Context, a *app, t *train.Options) (e
 	}
 	t.Watch = p.Use
 	a.ui.Note("watch it at %s", strings.TrimSuffix(shown.URL, "metrics"))
-	return func() { _ = shown.Close() }, nil // the training counts, even if the page can't be shown
+	return func() { _ = shown.Close() }, nil // the training counts, even if the page fails
 }
 
-// inputFlags say what is trained on; submit has them too.
+// inputFlags defines the flags of the training data, which submit has too.
 func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, "+
@@ -117,13 +120,13 @@ func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 	tableFlags(cmd, &o.Table)
 }
 
-// instanceWeightsFlag is the flag of all verbs that ingest training data.
+// instanceWeightsFlag defines the flag of all verbs that ingest training data.
 func instanceWeightsFlag(f *pflag.FlagSet, p *string) {
 	f.StringVar(p, "instance-weights", "", "weights of the losses of the instances: a `FILE` with a number a line for "+
 		"each, in order; 0 leaves an instance out, 2 counts it twice (default: all 1)")
 }
 
-// textFlags are the flags on text of all verbs that ingest training data.
+// textFlags defines the flags on text of all verbs that ingest training data.
 func textFlags(f *pflag.FlagSet, text *bool, w *dataset.Words) {
 	f.BoolVar(text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 	intFlag(f, &w.Ngrams, "ngrams", 1, 1, dataset.MaxNgrams, "text: up to `N` consecutive words make a feature, too; 2 "+
@@ -159,7 +162,7 @@ func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 	})
 }
 
-// jobFlags say what is trained, and for how long; submit has them too.
+// jobFlags defines the flags of the job and its limits, which submit has too.
 func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
 		o.Job = &taxonv1.Options{}
@@ -190,7 +193,7 @@ func (o *trainOptions) resourceFlags(cmd *cobra.Command) {
 	})
 }
 
-// options are those of the training.
+// options returns the options of the training.
 func (o *trainOptions) options(a *app) *train.Options {
 	t := o.Options
 	t.Files, t.Again = fs.Local{In: a.stdin}, a.commandLine()
@@ -209,7 +212,7 @@ func (o *trainOptions) options(a *app) *train.Options {
 	return &t
 }
 
-// runTrain is the verb: it trains, evaluates if asked to, and prints the report.
+// runTrain trains, evaluates if requested, and prints the report.
 func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -224,7 +227,7 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	if err != nil {
 		return err
 	}
-	if why := aboveGap(report, o.Job.Gap, o.moreOf); why != "" {
+	if why := aboveGap(report, registry.Number(o.Job, "gap"), o.moreOf); why != "" {
 		a.ui.Warn("%s", why)
 	}
 	if err := printTrained(ctx, a, o, report); err != nil {
@@ -241,7 +244,7 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 			"--require-gap, or give --anchor", o.Out, report.StoppedBy)
 	case report.StoppedBy != "gap":
 		return exitf(exitGap, "%s: stopped by %s at gap %.3g, above the %.3g asked for", o.Out, report.StoppedBy, *report.Gap,
-			o.Job.Gap)
+			registry.Number(o.Job, "gap"))
 	}
 	return nil
 }
@@ -259,12 +262,12 @@ func capsThen(c model.PastCaps) string {
 }
 
 // midst explains how an earlier sweep can have been better.
-const midst = "the time was up in the midst of a later one"
+const midst = "the time limit cut a later sweep short"
 
-// aboveGap says why a training ended above the requested gap, and what to do. more says how to
-// raise a flag and continue. "": the training ended as it should.
+// aboveGap explains why a training ended above the requested gap, and what to do. more describes
+// how to raise a flag and continue. It is empty if the training ended as intended.
 func aboveGap(r *model.Report, gap float64, more func(flag string) string) string {
-	if w := r.Own["warning"]; w != nil { // the method's own says more
+	if w := r.Own["warning"]; w != nil { // the method's own warning says more
 		return strings.Trim(string(w), `"`)
 	}
 	if r.StoppedBy == "gap" || r.Gap == nil && r.StoppedBy == "stationary" {
@@ -289,12 +292,12 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 		return fmt.Sprintf("stopped by %s: %s", r.StoppedBy, what)
 	}
 	if b := r.Better; b != nil {
-		what = fmt.Sprintf("sweep %d had %.3g, and %s, so a little more time does better: %s", b.Sweep, b.Gap, midst, what)
+		what = fmt.Sprintf("sweep %d had %.3g; %s, so a little more time helps: %s", b.Sweep, b.Gap, midst, what)
 	}
 	return fmt.Sprintf("stopped by %s at gap %.3g, above the %.3g asked for: %s", r.StoppedBy, *r.Gap, gap, what)
 }
 
-// moreOf says how to continue with a finished model. Its duals are gone.
+// moreOf describes how to train a finished model further. Its duals no longer exist.
 func (o *trainOptions) moreOf(flag string) string {
 	if o.Threshold > 0 || o.ModelSize > 0 || !registry.Has(o.Job.GetMethod(), method.WarmStart.Name) {
 		return "to train anew raise " + flag + " and add --force"
@@ -303,10 +306,10 @@ func (o *trainOptions) moreOf(flag string) string {
 		"--force trains anew", flag, o.Out)
 }
 
-// fromJobFile marks a flag that is required unless there is a file of --job, which may give it.
+// fromJobFile marks a flag that is required unless a job file is given, which may contain it.
 const fromJobFile = "taxon_from_job_file"
 
-// newTrainVerb is train with --job: its flags may come from a file, as submit's.
+// newTrainVerb returns train with the flag for a job file, which may give its other flags.
 func newTrainVerb(a *app) *cobra.Command {
 	var o trainOptions
 	cmd, file := newTrainCmd(a, &o), ""
@@ -343,20 +346,22 @@ func (o *trainOptions) warmFlags(cmd *cobra.Command) {
 	})
 }
 
-// trainedDocument is `taxon train --json`: the report, and with --test the figures.
+// trainedDocument is the JSON output of `taxon train`: the report and, with test data, the
+// measures.
 type trainedDocument struct {
 	*model.Report
-	Test *measure.Result // nil: there was no --test
+	// Test is nil without test data.
+	Test *measure.Result
 }
 
-// MarshalJSON writes both as one object.
+// MarshalJSON writes report and measures as one object.
 func (d trainedDocument) MarshalJSON() ([]byte, error) {
 	return model.JoinObjects(d.Report, struct {
 		Test *measure.Result `json:"test,omitempty"`
 	}{d.Test})
 }
 
-// printTrained evaluates on --test and prints what was reached.
+// printTrained evaluates on the test data and prints the result.
 func printTrained(ctx context.Context, a *app, o *trainOptions, r *model.Report) error {
 	d := trainedDocument{Report: r}
 	if o.Test != "" {
@@ -414,7 +419,7 @@ func printReport(a *app, out string, r *model.Report) {
 	}
 	row("stopped by", "%s, after %s", r.StoppedBy, format.Counted(int64(r.Sweeps), "sweep", "sweeps"))
 	took := format.Seconds(r.Seconds) + ", " + format.Seconds(r.CPUSeconds) + " of CPU"
-	if r.PeakRSSBytes > 0 { // that of a cluster's processes is not known
+	if r.PeakRSSBytes > 0 { // unknown for a cluster's processes
 		took += ", " + format.Bytes(r.PeakRSSBytes) + " of memory at most"
 	}
 	row("time", "%s", took)
@@ -424,7 +429,8 @@ func printReport(a *app, out string, r *model.Report) {
 	row("weights", "sha256 %s", r.WeightsSHA256)
 }
 
-// distanceText describes, from the report of a training without a bound, how far it is from its limit.
+// distanceText describes, from the report of a training without a bound, its distance from the
+// limit.
 func distanceText(number json.RawMessage) string {
 	var x *float64
 	if json.Unmarshal(number, &x) != nil || x == nil {

@@ -98,7 +98,7 @@ func TestTrainWatchAddress(t *testing.T) {
 		t.Fatal(answer, err)
 	}
 	answer.Body.Close()
-	if e := <-ended; e.code != 130 || !strings.Contains(e.stderr, "to go on from there") || !strings.Contains(e.stderr,
+	if e := <-ended; e.code != 130 || !strings.Contains(e.stderr, "to continue from there") || !strings.Contains(e.stderr,
 		"watch it at http://"+addr+"/") {
 		t.Errorf("exit %d, %s", e.code, e.stderr)
 	}

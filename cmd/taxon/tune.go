@@ -22,6 +22,7 @@ import (
 	"taxon/internal/ui/option"
 )
 
+// newTuneCmd returns the verb tune, which searches options.
 func newTuneCmd(a *app) *cobra.Command {
 	o, limit := tune.Defaults(), tune.DefaultTime
 	var cluster clientOptions
@@ -141,7 +142,7 @@ func newTuneCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// runTune is the verb.
+// runTune runs the search and prints its outcome.
 func runTune(ctx context.Context, a *app, o *tune.Options) error {
 	t := &o.Train
 	t.Files, t.Again = fs.Local{In: a.stdin}, a.commandLine()
@@ -155,7 +156,7 @@ func runTune(ctx context.Context, a *app, o *tune.Options) error {
 	return a.print(r, func() { printTuned(a, t.Out, r) })
 }
 
-// gridValue is the list of an option's values that are tried, separated by commas.
+// gridValue is a flag for the values of an option to try, separated by commas.
 type gridValue struct {
 	option method.Option
 	grid   map[string][]string
@@ -181,7 +182,7 @@ func (v *gridValue) Set(s string) error {
 	return nil
 }
 
-// stopWordsValue is the list of lists of stop words that are tried, or the path of the one that is used.
+// stopWordsValue is a flag for the lists of stop words to try, or for the path of the one to use.
 type stopWordsValue struct {
 	gridValue
 	file *string
@@ -195,11 +196,12 @@ func (v *stopWordsValue) Set(s string) error {
 	return err
 }
 
-// listFlag defines a list of names, separated by commas; choices nil: any.
+// listFlag defines the flag of a list of names, separated by commas. Nil choices permit any name.
 func listFlag(f *pflag.FlagSet, p *[]string, name string, choices []string, usage string) {
 	f.Var(&namesValue{p, choices}, name, usage)
 }
 
+// namesValue is a flag for names, separated by commas.
 type namesValue struct {
 	p       *[]string
 	choices []string
@@ -230,7 +232,7 @@ func (v *namesValue) Set(s string) error {
 	return nil
 }
 
-// printTuned shows the table, and a plot of the chosen point's path.
+// printTuned prints the table, and a plot of the chosen point's path.
 func printTuned(a *app, dir string, r *tune.Table) {
 	w, goal := a.stdout, r.Measure
 	if len(r.Points) == 0 {
@@ -297,7 +299,7 @@ func printTuned(a *app, dir string, r *tune.Table) {
 	printOutcome(a, r)
 }
 
-// printOutcome says what was trained, or how to.
+// printOutcome describes the trained model, or how to train one.
 func printOutcome(a *app, r *tune.Table) {
 	w := a.stdout
 	if r.Model != "" {
@@ -307,7 +309,7 @@ func printOutcome(a *app, r *tune.Table) {
 	fmt.Fprintf(w, "  train it    taxon train --job %s --out MODEL\n", format.ShellWord(r.JobFile))
 }
 
-// modelWords say how a training ended.
+// modelWords describes how a training ended.
 func modelWords(r *model.Report) string {
 	text := "stopped by " + r.StoppedBy
 	if r.Gap != nil {
@@ -322,8 +324,8 @@ type tunedColumn struct {
 	value func(p *tune.TablePoint) string
 }
 
-// tunedColumns are the options that are not the same at all points, C, the goal, both F1 unless
-// one of them is the goal, and what the trainings took.
+// tunedColumns returns the columns: the options that differ between points, C, the goal, both F1
+// unless one of them is the goal, and the cost of the trainings.
 func tunedColumns(r *tune.Table) (out []tunedColumn) {
 	columns := []tunedColumn{{"method", func(p *tune.TablePoint) string { return p.Method }}}
 	var cost tunedColumn
@@ -340,7 +342,7 @@ func tunedColumns(r *tune.Table) (out []tunedColumn) {
 		for _, p := range r.Points {
 			values[c.value(p)] = true
 		}
-		if delete(values, "-"); len(values) > 1 { // methods without the option tell nothing
+		if delete(values, "-"); len(values) > 1 { // methods without the option add no information
 			out = append(out, c)
 		}
 	}

@@ -154,7 +154,7 @@ func TestTuneInterrupted(t *testing.T) {
 	args := append(strings.Fields("tune --data train.svm --threads 2 "+flags), "--out", out)
 	code := execute(ctx, args, strings.NewReader(""), &stdout, &stderr)
 	cancel()
-	if code != exitInterrupted || !strings.Contains(stderr.String(), "to go on from there: taxon tune") {
+	if code != exitInterrupted || !strings.Contains(stderr.String(), "to continue from there: taxon tune") {
 		t.Skipf("it ended (%d) before it could be interrupted: %s", code, stderr.String())
 	}
 	job := filepath.Join(out, "job.yaml")

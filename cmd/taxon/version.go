@@ -12,16 +12,21 @@ import (
 	"taxon/mapper"
 )
 
-// versionReport is `taxon version --json`.
+// versionReport is the JSON output of `taxon version`.
 type versionReport struct {
-	Version  string   `json:"version"`
-	Protocol string   `json:"protocol"`           // of a cluster's processes: those of one work together
-	Revision string   `json:"revision,omitempty"` // of the sources, where the build knows it
-	Modified bool     `json:"modified,omitempty"` // built from a tree with changes not committed
-	Time     string   `json:"time,omitempty"`     // of the revision, RFC 3339
-	Go       string   `json:"go"`
-	Platform string   `json:"platform"`
-	Kernels  []string `json:"kernels"` // solver kernels for this CPU, the fastest first
+	Version string `json:"version"`
+	// Protocol is the version of the cluster's protocol. Processes of the same one work together.
+	Protocol string `json:"protocol"`
+	// Revision is that of the sources, if the build knows it.
+	Revision string `json:"revision,omitempty"`
+	// Modified reports that the build is from a tree with uncommitted changes.
+	Modified bool `json:"modified,omitempty"`
+	// Time is that of the revision, in RFC 3339.
+	Time     string `json:"time,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	// Kernels lists the solver kernels for this CPU, the fastest first.
+	Kernels []string `json:"kernels"`
 }
 
 func newVersionCmd(a *app) *cobra.Command {

@@ -21,6 +21,7 @@ import (
 	"taxon/internal/ui/option"
 )
 
+// newYarnCmd returns the verb yarn, which runs a cluster on YARN.
 func newYarnCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "yarn VERB",
@@ -37,7 +38,7 @@ func newYarnCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// defaultYarnName is the service's name if none is given.
+// defaultYarnName is the default name of the service.
 const defaultYarnName = "taxon"
 
 // serviceFlags defines the flags that yarn's verbs share; those of YARN come with yarnFlags.
@@ -60,7 +61,7 @@ func yarnFlags(cmd *cobra.Command, o *yarn.Options) {
 	})
 }
 
-// yarnError adds the verb to an error of YARN, and the exit status.
+// yarnError adds the verb and the exit status to an error of package yarn.
 func yarnError(verb string, err error) error {
 	var p *yarn.Problem
 	switch {
@@ -72,7 +73,8 @@ func yarnError(verb string, err error) error {
 	return exitf(exitFailed, "%s: %w", verb, err)
 }
 
-// onYarn is the RunE of a verb that acts on a cluster. With show it prints the cluster.
+// onYarn returns the RunE of a verb that acts on a cluster. With show it prints the cluster
+// afterwards.
 func onYarn(a *app, show bool, act func(ctx context.Context) (*yarn.Deployment,
 	error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
@@ -223,7 +225,7 @@ func newYarnStatus(a *app) *cobra.Command {
 	return cmd
 }
 
-// printReport prints a cluster for people.
+// printReport prints the state of a cluster as text.
 func (a *app) printReport(r *yarn.Report) {
 	answers := "does not answer"
 	if r.Answers {
@@ -246,7 +248,7 @@ func (a *app) printReport(r *yarn.Report) {
 	a.table(rows)
 }
 
-// newYarnRun is what the containers start.
+// newYarnRun returns the hidden verb that the containers start.
 func newYarnRun(a *app) *cobra.Command {
 	var instance, file string
 	cmd := &cobra.Command{
@@ -286,15 +288,15 @@ func runContainer(cmd *cobra.Command, a *app, r *yarn.Run, role, instance string
 	return runRole(cmd, a, role, words)
 }
 
-// leaveFailure writes an error where `yarn up` and `scale` find it. The container's log is on a
-// host that the user may not see.
+// leaveFailure writes an error to a place where `yarn up` and `scale` find it. The container's log
+// is on a host that the user may be unable to see.
 func leaveFailure(ctx context.Context, dir, instance string, err error) {
 	if err == nil || jobs.IsCancelled(err) || ctx.Err() != nil || dir == "" {
 		return
 	}
 	code, line := describe(ctx, err)
 	f := yarn.ContainerFailure{Instance: instance, Host: os.Getenv("NM_HOST"), Error: line, Permanent: code == exitUsage}
-	_ = f.Leave(ctx, dir) // else the container's log has it
+	_ = f.Leave(ctx, dir) // otherwise the container's log has it
 }
 
 // runRole runs a process's verb with arguments.

@@ -140,7 +140,7 @@ func TestBatchIsLostAndShared(t *testing.T) {
 		t.Fatalf("%d tasks together, worker %v", len(held), w)
 	}
 	other := methodtest.WordNetLike(1600, 100)
-	other.Options.Seed = 5
+	other.Options.Set("seed", 5)
 	b.do(Submit{ID: "k", Spec: other})
 	b.do(Register{Name: "two", Slots: 1})
 	if l := b.do(RequestTask{Worker: "w2", Most: 4}); len(l) != 1 || l[0].Job != "k" {

@@ -2,10 +2,10 @@ package machine
 
 import (
 	"encoding/json"
+	"taxon/coordinator/method/methodtest"
 	rr "taxon/internal/methods/rr/plan"
 	"testing"
 
-	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/machinetest"
 
@@ -16,7 +16,7 @@ import (
 // included, on a job of 1,125 blocks and 16 ranges or so (wordnet: 18,000 terminals).
 func BenchmarkStep(b *testing.B) {
 	spec := methodtest.WordNetLike(18_000, 8_000)
-	spec.Options.Gap = 1e-300
+	spec.Options.Set("gap", 1e-300)
 	p, err := prepare(spec)
 	if err != nil {
 		b.Fatal(err)
@@ -64,7 +64,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := New(Limits{Checkpoints: true})
 		spec := methodtest.WordNetLike(60, 20)
-		spec.Options.Schedule = rapid.SampledFrom([]string{rr.ScheduleTwoblock, rr.ScheduleParity}).Draw(t, "schedule")
+		spec.Options.Set("schedule", rapid.SampledFrom([]string{rr.ScheduleTwoblock, rr.ScheduleParity}).Draw(t, "schedule"))
 		m.Step(0, Submit{ID: "j", Spec: spec})
 		m.Step(0, Register{Slots: 1})
 		for n := range rapid.IntRange(0, 60).Draw(t, "tasks") {

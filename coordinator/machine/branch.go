@@ -33,7 +33,7 @@ func Branch(state []byte, id string, spec *taxonv1.JobSpec, families []string) (
 		return nil, fmt.Errorf("job %s: its plan is not that of job %s: the method and its options that decide what the "+
 			"items are must be the same", id, old.ID)
 	}
-	return p.warmStart(id, old.StepNo, families, func(v *method.Value) places { return old.Values[v.Name][0] })
+	return p.warmStart(id, old.StepNo, families, func(v *method.Variable) places { return old.Values[v.Name][0] })
 }
 
 // WarmStart returns the state of a job that begins at given values of some families, and its plan.
@@ -46,7 +46,7 @@ func WarmStart(id string, spec *taxonv1.JobSpec, step uint32,
 	if err != nil {
 		return nil, nil, fmt.Errorf("job %s: %w", id, err)
 	}
-	state, err = p.warmStart(id, step, families, func(v *method.Value) places {
+	state, err = p.warmStart(id, step, families, func(v *method.Variable) places {
 		at, first := make(places, p.plan.Items[v.Items].Count), p.plan.First(v.Items)
 		for i := range at {
 			at[i] = taxonv1.Place{Step: step, Task: uint32(first + i), Attempt: 1}
@@ -58,14 +58,15 @@ func WarmStart(id string, spec *taxonv1.JobSpec, step uint32,
 
 // warmStart returns the state of a job whose families given begin at the places given. Its step
 // numbers follow the one given.
-func (p *prepared) warmStart(id string, step uint32, families []string, at func(*method.Value) places) ([]byte, error) {
+func (p *prepared) warmStart(id string, step uint32, families []string,
+	at func(*method.Variable) places) ([]byte, error) {
 	j, err := newJob(id, p)
 	if err != nil {
 		return nil, err
 	}
 	j.StepNo = step
 	for _, name := range families {
-		v := p.plan.Value(name)
+		v := p.plan.Variable(name)
 		if v == nil {
 			return nil, fmt.Errorf("job %s: method %s has no values named %s", id, p.method.Name(), name)
 		}
@@ -88,7 +89,7 @@ func (p *prepared) message() *taxonv1.Plan {
 	for _, s := range p.plan.Sums {
 		out.Sums = append(out.Sums, &taxonv1.Sum{Name: s.Name, Count: s.Count})
 	}
-	for _, v := range p.plan.Values {
+	for _, v := range p.plan.Variables {
 		if v.Cut {
 			out.Families = append(out.Families, &taxonv1.Family{Name: v.Name, By: uint32(v.By)})
 		}

@@ -5,7 +5,7 @@ package machine
 func (m *Machine) checkpoint(j *job, at Tick) {
 	every := m.limits.CheckpointSweeps
 	if every == 0 {
-		every = max(j.spec.GetOptions().GetCheckpointSweeps(), 1)
+		every = j.run.CheckpointSweeps
 	}
 	if !m.limits.Checkpoints || !j.running() || j.Committed-j.savedSweep < every ||
 		at-j.savedAt < m.limits.CheckpointEvery {

@@ -28,22 +28,44 @@ type StopCriteria struct {
 // empty reports whether no criterion changes.
 func (c StopCriteria) empty() bool { return c.Gap == nil && c.MaxSweeps == nil && c.MaxSeconds == nil }
 
-// StopCriteriaOf returns all criteria of a job's options.
+// StopCriteriaOf returns all criteria of a job's options, which must be valid.
 func StopCriteriaOf(o *taxonv1.Options) StopCriteria {
-	return StopCriteria{Gap: proto.Float64(o.GetGap()), MaxSweeps: proto.Uint32(o.GetMaxSweeps()),
-		MaxSeconds: proto.Float64(o.GetMaxSeconds())}
+	r, _ := runOptionsOf(o)
+	c := StopCriteria{MaxSweeps: &r.MaxSweeps, MaxSeconds: &r.MaxSeconds}
+	if r.Gap > 0 {
+		c.Gap = &r.Gap
+	}
+	return c
+}
+
+// runOptions are the options of a job that the machine itself goes by.
+type runOptions struct {
+	// Gap is the gap to train to. It is zero if the method has no such option.
+	Gap              float64 `option:"gap"`
+	MaxSweeps        uint32  `option:"max-sweeps"`
+	MaxSeconds       float64 `option:"max-time"`
+	CheckpointSweeps uint32  `option:"checkpoint-every"`
+	Seed             uint64  `option:"seed"`
+}
+
+// runOptionsOf reads the machine's options of a job.
+func runOptionsOf(o *taxonv1.Options) (r runOptions, err error) {
+	none := method.GapWanted
+	none.Default = "0"
+	err = method.ReadOptions(o, append(registry.Of(o.GetMethod()), none), &r)
+	return r, err
 }
 
 // into writes the criteria into options.
 func (c StopCriteria) into(o *taxonv1.Options) {
 	if c.Gap != nil {
-		o.Gap = *c.Gap
+		o.Set("gap", *c.Gap)
 	}
 	if c.MaxSweeps != nil {
-		o.MaxSweeps = *c.MaxSweeps
+		o.Set("max_sweeps", *c.MaxSweeps)
 	}
 	if c.MaxSeconds != nil {
-		o.MaxSeconds = *c.MaxSeconds
+		o.Set("max_seconds", *c.MaxSeconds)
 	}
 }
 
@@ -63,8 +85,7 @@ func (p *pastCriteria) message() *taxonv1.PastCaps {
 
 // pastCriteria returns the job's present criteria, before they are replaced.
 func (j *job) pastCriteria() pastCriteria {
-	o := j.spec.GetOptions()
-	return pastCriteria{Sweep: j.Committed, Gap: o.GetGap(), MaxSweeps: o.GetMaxSweeps(), MaxSeconds: o.GetMaxSeconds()}
+	return pastCriteria{Sweep: j.Committed, Gap: j.run.Gap, MaxSweeps: j.run.MaxSweeps, MaxSeconds: j.run.MaxSeconds}
 }
 
 // Checkpoint is what a stopped job continues from.
@@ -101,7 +122,7 @@ func UpdateStopCriteria(state []byte, c StopCriteria) (Checkpoint, error) {
 }
 
 // changedCriteria lists the criteria that differ, by their option names.
-func changedCriteria(old, now *taxonv1.Options) string {
+func changedCriteria(old, now runOptions) string {
 	var out []string
 	add := func(name, unit string, a, b float64) {
 		word := func(x float64) string {
@@ -114,22 +135,23 @@ func changedCriteria(old, now *taxonv1.Options) string {
 			out = append(out, name+" "+word(a)+" -> "+word(b))
 		}
 	}
-	add("gap", "", old.GetGap(), now.GetGap())
-	add("max-sweeps", "", float64(old.GetMaxSweeps()), float64(now.GetMaxSweeps()))
-	add("max-time", " s", old.GetMaxSeconds(), now.GetMaxSeconds())
+	add("gap", "", old.Gap, now.Gap)
+	add("max-sweeps", "", float64(old.MaxSweeps), float64(now.MaxSweeps))
+	add("max-time", " s", old.MaxSeconds, now.MaxSeconds)
 	return strings.Join(out, ", ")
 }
 
 // updateStopCriteria changes the criteria of a job that does not run, and says which of them
 // differ.
 func (j *job) updateStopCriteria(c StopCriteria) (changed string, err error) {
-	old := j.spec.GetOptions()
-	options := proto.Clone(old).(*taxonv1.Options)
+	options := proto.Clone(j.spec.GetOptions()).(*taxonv1.Options)
 	c.into(options)
-	if proto.Equal(options, old) {
-		return "", nil
-	}
 	if err := method.Violations(registry.Check(options)); err != nil {
+		return "", err
+	}
+	old := j.run
+	now, err := runOptionsOf(options)
+	if err != nil || now == old {
 		return "", err
 	}
 	spec := &taxonv1.JobSpec{Options: options, Data: j.spec.GetData(), Structure: j.spec.GetStructure(),
@@ -139,26 +161,26 @@ func (j *job) updateStopCriteria(c StopCriteria) (changed string, err error) {
 		return "", fmt.Errorf("job %s: %w", j.ID, err)
 	}
 	with := *j.prepared
-	with.spec = spec
-	driver, up, err := j.driverUnder(spec)
+	with.spec, with.run = spec, now
+	driver, up, err := j.driverUnder(&with)
 	if err != nil {
 		return "", fmt.Errorf("job %s: %w", j.ID, err)
 	}
 	j.CriteriaBefore = append(j.CriteriaBefore, j.pastCriteria())
 	j.prepared, j.Spec, j.driver, j.TimeUp = &with, data, driver, up
-	return changedCriteria(old, options), nil
+	return changedCriteria(old, now), nil
 }
 
-// driverUnder returns the driver with which a job that does not run continues under the criteria of
-// a specification, and whether they say that its time is up.
-func (j *job) driverUnder(spec *taxonv1.JobSpec) (d method.Driver, timeUp bool, err error) {
-	if d, err = j.method.Driver(spec, j.plan, j.driver.State()); err != nil {
+// driverUnder returns the driver with which a job that does not run continues under other criteria, and
+// whether they say that its time is up.
+func (j *job) driverUnder(p *prepared) (d method.Driver, timeUp bool, err error) {
+	if d, err = j.method.Driver(p.spec, j.plan, j.driver.State()); err != nil {
 		return nil, false, err
 	}
-	limit := spec.GetOptions().GetMaxSeconds()
+	limit := p.run.MaxSeconds
 	timeUp = j.TimeUp && (j.Early || limit > 0 && j.Spent.Seconds() >= limit)
 	d.TimeUp(timeUp)
-	d.Resume(spec.GetOptions().GetGap() != j.spec.GetOptions().GetGap())
+	d.Resume(p.run.Gap != j.run.Gap)
 	return d, timeUp, nil
 }
 
@@ -195,9 +217,14 @@ func (j *job) checkResume(c StopCriteria) error {
 	if !j.stoppedByCriteria() || j.Lost {
 		return nil
 	}
-	spec := proto.Clone(j.spec).(*taxonv1.JobSpec)
-	spec.Options = options
-	d, _, err := j.driverUnder(spec)
+	with := *j.prepared
+	with.spec = proto.Clone(j.spec).(*taxonv1.JobSpec)
+	with.spec.Options = options
+	var err error
+	if with.run, err = runOptionsOf(options); err != nil {
+		return fmt.Errorf("job %s: %w: %w", j.ID, ErrStopCriteria, err)
+	}
+	d, _, err := j.driverUnder(&with)
 	if err != nil {
 		return fmt.Errorf("job %s: %w: %w", j.ID, ErrStopCriteria, err)
 	}
@@ -227,6 +254,8 @@ func sameSpec(a, b []byte) bool {
 	if proto.Unmarshal(a, &x) != nil || proto.Unmarshal(b, &y) != nil || x.Options == nil || y.Options == nil {
 		return false
 	}
-	StopCriteriaOf(y.Options).into(x.Options)
+	for _, key := range []string{"gap", "max_sweeps", "max_seconds"} {
+		x.Options.Set(key, y.Options.Value(key))
+	}
 	return proto.Equal(&x, &y)
 }

@@ -141,7 +141,7 @@ func (m *Machine) eta(j *job, now Tick) left {
 	if cap := p.MaxSweeps; cap > 0 && j.Committed > 0 {
 		out = out.atMost(float64(cap-min(j.Committed, cap)+1) * spent / float64(j.Committed))
 	}
-	if limit := j.spec.GetOptions().GetMaxSeconds(); limit > 0 {
+	if limit := j.run.MaxSeconds; limit > 0 {
 		out = out.atMost(limit - spent + each)
 	}
 	return out

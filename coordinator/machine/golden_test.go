@@ -70,7 +70,8 @@ func (s *story) fail(worker, text string, deterministic bool) {
 
 func goldenSpec(terminals int, schedule string, maxSweeps uint32) *taxonv1.JobSpec {
 	spec := methodtest.WordNetLike(terminals, max(terminals/4, 2))
-	spec.Options.Schedule, spec.Options.MaxSweeps = schedule, maxSweeps
+	spec.Options.Set("schedule", schedule)
+	spec.Options.Set("max_sweeps", maxSweeps)
 	return spec
 }
 

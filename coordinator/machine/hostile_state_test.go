@@ -223,8 +223,10 @@ func TestHostileSpecifications(t *testing.T) {
 				"no data":    func(s *taxonv1.JobSpec) { s.Data = nil },
 				"no options": func(s *taxonv1.JobSpec) { s.Options = nil },
 				"options": func(s *taxonv1.JobSpec) {
-					s.Options.MaxSweeps, s.Options.InnerEpochs, s.Options.EvalEvery, s.Options.CheckpointSweeps = 1<<32-1, 1<<32-1,
-						1<<32-1, 1<<32-1
+					s.Options.Set("max_sweeps", 1<<32-1)
+					s.Options.Set("inner_epochs", 1<<32-1)
+					s.Options.Set("eval_every", 1<<32-1)
+					s.Options.Set("checkpoint_sweeps", 1<<32-1)
 				},
 			} {
 				spec := specOf(t, name)

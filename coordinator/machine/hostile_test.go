@@ -24,9 +24,11 @@ func specOf(t *testing.T, name string) *taxonv1.JobSpec {
 	if err := registry.Fill(spec.Options, nil); err != nil {
 		t.Fatal(err)
 	}
-	spec.Options.Gap, spec.Options.C, spec.Options.Bias = 0.01, max(spec.Options.C, 1), 1
-	if spec.Options.MaxSweeps == 0 {
-		spec.Options.MaxSweeps = 6
+	spec.Options.Set("gap", 0.01)
+	spec.Options.Set("c", max(methodtest.Number(spec.Options, "c"), 1))
+	spec.Options.Set("bias", 1)
+	if methodtest.Number(spec.Options, "max_sweeps") == 0 {
+		spec.Options.Set("max_sweeps", 6)
 	}
 	if registry.Unstructured(name) {
 		spec.Structure = nil
@@ -159,7 +161,7 @@ func TestOrdinaryReports(t *testing.T) {
 	for _, name := range registry.Names() {
 		m := New(Limits{KeepInputs: true})
 		spec := specOf(t, name)
-		spec.Options.MaxSweeps = 2
+		spec.Options.Set("max_sweeps", 2)
 		m.Step(0, Submit{ID: "j", Spec: spec})
 		m.Step(0, Register{Name: "w", Slots: 1})
 		work(m, "j", 500, func(bool) float64 { return 1 })

@@ -16,6 +16,7 @@ import (
 // prepared is what follows from a specification alone.
 type prepared struct {
 	spec     *taxonv1.JobSpec
+	run      runOptions // of spec
 	method   method.Method
 	plan     *method.Plan
 	estimate method.Estimate
@@ -28,7 +29,11 @@ func prepare(spec *taxonv1.JobSpec) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &prepared{spec: spec, method: p.Method, plan: p.Plan, estimate: p.Estimate}, nil
+	run, err := runOptionsOf(spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	return &prepared{spec: spec, run: run, method: p.Method, plan: p.Plan, estimate: p.Estimate}, nil
 }
 
 // places are the places of one value per item of a list. Their JSON is run-length coded.
@@ -216,7 +221,7 @@ func newJob(id string, p *prepared) (*job, error) {
 		return nil, fmt.Errorf("job %s: %w", id, err)
 	}
 	s := jobState{Version: stateVersion, ID: id, Spec: spec, State: taxonv1.JobState_JOB_STATE_QUEUED, Values: values{}}
-	for _, v := range p.plan.Values {
+	for _, v := range p.plan.Variables {
 		for range v.Versions {
 			s.Values[v.Name] = append(s.Values[v.Name], make(places, p.plan.Items[v.Items].Count))
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	rr "taxon/internal/methods/rr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/machinetest"
@@ -84,6 +85,6 @@ func aheadSpec(schedule string) *taxonv1.JobSpec {
 		s.Names, s.Parents, s.Children = append(s.Names, name), append(s.Parents, n/10), append(s.Children, n+1)
 		d.Labels, d.LabelInstances = append(d.Labels, name), append(d.LabelInstances, 5)
 	}
-	return &taxonv1.JobSpec{Data: d, Structure: s, Options: &taxonv1.Options{
-		Method: "rr-svm", Loss: "hinge", C: 1, Gap: 1e-6, Bias: 1, Schedule: schedule, Prune: "empty", MaxSweeps: 6}}
+	return &taxonv1.JobSpec{Data: d, Structure: s, Options: methodtest.Options("rr-svm", "loss", "hinge", "c", 1,
+		"gap", 1e-6, "bias", 1, "schedule", schedule, "prune", "empty", "max_sweeps", 6)}
 }

@@ -63,7 +63,7 @@ func (p *pastStep) valid(plan *method.Plan) bool {
 			return false
 		}
 		for _, r := range t.Reads {
-			family, versions := plan.Value(r.Value), p.From[r.Value]
+			family, versions := plan.Variable(r.Value), p.From[r.Value]
 			if family == nil || r.Back < 0 || r.Back >= len(versions) || len(versions[r.Back]) != plan.List(family.Items).Count {
 				return false
 			}

@@ -502,7 +502,7 @@ func (j *job) published(s *step, result method.Outcome, place func(n uint32) tax
 	for k := range s.parts {
 		p := &s.parts[k]
 		for _, name := range p.Writes {
-			family := j.plan.Value(name)
+			family := j.plan.Variable(name)
 			if slices.Contains(result.Drop, name) || family.Whole && s.abandoned > 0 {
 				continue
 			}

@@ -173,7 +173,8 @@ func (j *job) compact() error {
 
 // reviveCompacted derives what it can from the specification of a job whose values are dropped.
 func reviveCompacted(s *jobState, spec *taxonv1.JobSpec) *prepared {
-	return &prepared{spec: spec, plan: &method.Plan{Nodes: s.Nodes, Terminals: s.Terminals}}
+	run, _ := runOptionsOf(spec.GetOptions()) // the job runs no more
+	return &prepared{spec: spec, run: run, plan: &method.Plan{Nodes: s.Nodes, Terminals: s.Terminals}}
 }
 
 // forget removes a job for good.

@@ -81,7 +81,7 @@ func (s *codedState) expand(p *method.Plan) (err error) {
 	if s.jobState.Values, err = s.Values.expand(p); err != nil {
 		return err
 	}
-	if len(s.Values) != len(p.Values) {
+	if len(s.Values) != len(p.Variables) {
 		return errOtherPlan
 	}
 	referred, left := s.jobState.Values.steps(), maxPast
@@ -107,7 +107,7 @@ var errOtherPlan = fmt.Errorf("its state has another plan than this version make
 func (v codedValues) expand(p *method.Plan) (values, error) {
 	out := values{}
 	for name, versions := range v {
-		family := p.Value(name)
+		family := p.Variable(name)
 		if family == nil || len(versions) != family.Versions {
 			return nil, errOtherPlan
 		}
@@ -159,7 +159,7 @@ func (s *codedState) keepSteps() []uint32 {
 
 // of reports whether the values are those of a plan.
 func (v values) of(p *method.Plan) bool {
-	for _, family := range p.Values {
+	for _, family := range p.Variables {
 		versions := v[family.Name]
 		if len(versions) != family.Versions {
 			return false
@@ -170,7 +170,7 @@ func (v values) of(p *method.Plan) bool {
 			}
 		}
 	}
-	return len(v) == len(p.Values)
+	return len(v) == len(p.Variables)
 }
 
 // MarshalJSON codes runs of consecutive tasks as [count, step, task, attempt]. codedValues.expand

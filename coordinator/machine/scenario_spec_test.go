@@ -20,6 +20,7 @@ func owner(words []string) string {
 // spec is the job of a submission's words.
 func (s *scene) spec(args []string) *taxonv1.JobSpec {
 	spec := machinetest.Spec("twoblock", 0)
+	spec.Options.Set("checkpoint_sweeps", 1)
 	for _, a := range args {
 		key, value, _ := strings.Cut(a, "=")
 		switch key {
@@ -32,17 +33,17 @@ func (s *scene) spec(args []string) *taxonv1.JobSpec {
 			if value == "flat" {
 				spec.Structure = nil
 			} else {
-				spec.Options.Schedule = value
+				spec.Options.Set("schedule", value)
 			}
 		case "owner":
 		case "max_sweeps":
-			spec.Options.MaxSweeps = uint32(s.number(value))
+			spec.Options.Set("max_sweeps", uint32(s.number(value)))
 		case "max_seconds":
-			spec.Options.MaxSeconds = s.number(value)
+			spec.Options.Set("max_seconds", s.number(value))
 		case "gap":
-			spec.Options.Gap = s.number(value)
+			spec.Options.Set("gap", s.number(value))
 		case "eval_every":
-			spec.Options.EvalEvery = uint32(s.number(value))
+			spec.Options.Set("eval_every", uint32(s.number(value)))
 		default:
 			s.t.Fatalf("unknown option %q", key)
 		}

@@ -123,7 +123,7 @@ func (m *Machine) time() {
 		if !j.running() {
 			continue
 		}
-		if limit := j.spec.GetOptions().GetMaxSeconds(); limit > 0 && !j.TimeUp && j.spentAt(m.now).Seconds() >= limit {
+		if limit := j.run.MaxSeconds; limit > 0 && !j.TimeUp && j.spentAt(m.now).Seconds() >= limit {
 			m.decide(Record{Kind: recordTimeUp, Job: j.ID})
 		}
 		m.checkIdle(j)

@@ -171,7 +171,7 @@ func (m *Machine) Jobs(now Tick) []*taxonv1.JobInfo {
 		i := &taxonv1.JobInfo{
 			Job: j.ID, Name: j.Name, Owner: j.Owner, State: j.State, Sweep: j.Committed,
 			Certificate: certificateMessage(j.progress().Certificate), Phase: j.phase(),
-			GapWanted: j.spec.GetOptions().GetGap(), SubmittedUnixMs: j.Submitted.Milliseconds(),
+			GapWanted: j.run.Gap, SubmittedUnixMs: j.Submitted.Milliseconds(),
 			StartedUnixMs: j.Started.Milliseconds(),
 			EndedUnixMs:   j.Ended.Milliseconds(), EtaSeconds: l.likely, EtaLowSeconds: l.low, EtaHighSeconds: l.high,
 			Waits: m.waitsFor(j) != "",

@@ -13,8 +13,8 @@ import (
 // caps, and is never a NaN. There is none while the job waits.
 func TestETA(t *testing.T) {
 	newTestJob := func(gap float64, maxSweeps uint32, maxSeconds float64, gaps ...float64) *job {
-		o := &taxonv1.Options{Gap: gap, MaxSweeps: maxSweeps, MaxSeconds: maxSeconds}
-		j := &job{prepared: &prepared{spec: &taxonv1.JobSpec{Options: o}, plan: &method.Plan{}}}
+		run := runOptions{Gap: gap, MaxSweeps: maxSweeps, MaxSeconds: maxSeconds}
+		j := &job{prepared: &prepared{spec: &taxonv1.JobSpec{}, run: run, plan: &method.Plan{}}}
 		j.Last = &method.Progress{Tolerance: gap, MaxSweeps: maxSweeps}
 		j.State = taxonv1.JobState_JOB_STATE_RUNNING
 		for i, g := range gaps {
@@ -70,22 +70,19 @@ func TestETA(t *testing.T) {
 	}
 }
 
-// Seeds differ by job, item and sweep, and are the same ever after: they are part of
+// Seeds differ by job, list, item and sweep, and are the same ever after: they are part of
 // what a model is made from.
 func TestSeeds(t *testing.T) {
 	seen := map[uint64]string{}
-	for job := range uint64(4) {
-		for item := range uint32(20) {
-			for sweep := range uint32(20) {
-				s, name := taskSeed(job, item, sweep), fmt.Sprint(job, item, sweep)
-				if other, ok := seen[s]; ok {
-					t.Fatalf("seeds of %s and %s are equal", name, other)
-				}
-				seen[s] = name
-			}
+	for n := range 4 * 3 * 20 * 20 {
+		job, list, item, sweep := uint64(n/1200), n/400%3, uint32(n/20%20), uint32(n%20)
+		s, name := taskSeed(job, list, item, sweep), fmt.Sprint(job, list, item, sweep)
+		if other, ok := seen[s]; ok {
+			t.Fatalf("seeds of %s and %s are equal", name, other)
 		}
+		seen[s] = name
 	}
-	if got := taskSeed(7, 3, 2); got != seed732 {
+	if got := taskSeed(7, 0, 3, 2); got != seed732 {
 		t.Errorf("seed %#x, want %#x", got, uint64(seed732))
 	}
 }

@@ -188,7 +188,7 @@ func (s *step) lease(j *job, n uint32) *taxonv1.Lease {
 	l := &taxonv1.Lease{
 		Job: j.ID, Step: s.number, Task: n, Attempt: t.attempt, Epoch: t.epoch, Sweep: s.Sweep,
 		Op: p.Op, Items: uint32(p.Items), Item: item, Params: p.Params, Emit: s.Emit || s.Show,
-		Seed: taskSeed(listSeed(j.spec.GetOptions().GetSeed(), p.Items), item, s.Sweep),
+		Seed: taskSeed(j.run.Seed, p.Items, item, s.Sweep),
 	}
 	if t.late {
 		l.Params = p.Late
@@ -336,21 +336,10 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// listSeed returns the seed of the items of a list.
-func listSeed(job uint64, list int) uint64 {
-	switch list {
-	case 0:
-		return job
-	case 1:
-		return ^job
-	}
-	return mix(job + uint64(list))
-}
-
-// taskSeed returns the seed of a task on an item in a sweep. Neither step nor attempt enters: a
+// taskSeed returns the seed of a task on an item of a list in a sweep. Neither step nor attempt enters: a
 // task that runs again draws the same numbers, on whichever worker.
-func taskSeed(job uint64, item, sweep uint32) uint64 {
-	return mix(mix(job) ^ uint64(item)<<32 ^ uint64(sweep))
+func taskSeed(job uint64, list int, item, sweep uint32) uint64 {
+	return mix(mix(job) ^ uint64(list)<<60 ^ uint64(item)<<32 ^ uint64(sweep))
 }
 
 // Lookahead describes a job's current step and the step after it.
@@ -416,10 +405,10 @@ func (m *Machine) applyTimeUp(j *job, r *Record) {
 		t := &s.tasks[n]
 		switch {
 		case t.state != taskWaiting:
-		case late == method.LateShort:
+		case late == method.RunReduced:
 			p, _ := s.part(uint32(n))
 			t.late = p.Late != nil
-		case late == method.LateLeave:
+		case late == method.Skip:
 			t.state = taskAbandoned
 			s.done++
 			s.abandoned++

@@ -55,9 +55,9 @@ type Method interface {
 
 // Plan is a problem, cut into items.
 type Plan struct {
-	Items  []Items // lists of items, numbered by their place here
-	Values []Value // families of values; names are unique
-	Sums   []Sum   // the figures that each task reports, in this order
+	Items     []Items    // lists of items, numbered by their place here
+	Variables []Variable // their names are unique
+	Sums      []Sum      // the figures that each task reports, in this order
 
 	Nodes, Terminals, Internals int // of the tree or graph
 	// Rooted is the method's trait, which its workers build the same tree by. registry.Prepare sets it.
@@ -96,9 +96,9 @@ type Items struct {
 	Members func(item int) []uint32
 }
 
-// Value is a family of values: one for each item of a list, or a group of values that its
-// task writes under names beginning with Name and a slash.
-type Value struct {
+// Variable is a state variable of the algorithm, which has a value for each item of a list. A value
+// may be a group, which its task writes under names that begin with Name and a slash.
+type Variable struct {
 	Name  string
 	Items int // the list of items
 	// how many of the last committed versions may be read, at least 1
@@ -187,10 +187,10 @@ func (p *Plan) CheckStep(s *Step) error {
 		}
 		fits := uint64(t.First)+uint64(t.Count) <= uint64(p.List(t.Items).Count)
 		for _, r := range t.Reads {
-			v := p.Value(r.Value)
+			v := p.Variable(r.Value)
 			fits = fits && v != nil && r.Back >= 0 && r.Back < v.Versions
 		}
-		if !fits || slices.ContainsFunc(t.Writes, func(name string) bool { return p.Value(name) == nil }) {
+		if !fits || slices.ContainsFunc(t.Writes, func(name string) bool { return p.Variable(name) == nil }) {
 			return fmt.Errorf("its step %s is not one of its plan", s.Phase)
 		}
 	}
@@ -226,7 +226,7 @@ type Driver interface {
 	// TimeUp tells the driver whether the job's time is up. If so, the job ends as soon as it
 	// can, with a certificate of its present state. The result says what becomes of the tasks of
 	// the current step that no worker has yet.
-	TimeUp(up bool) Late
+	TimeUp(up bool) DeadlinePolicy
 	// Resume continues a job that its stopping criteria had ended, if the driver's options allow
 	// it. The options may be others than before. retarget: the tolerance has changed.
 	Resume(retarget bool)
@@ -277,14 +277,19 @@ type Warner interface {
 	Warnings(*Problem) []string
 }
 
-// Late says what becomes of tasks that no worker has when the time is up.
-type Late uint8
+// DeadlinePolicy selects what happens to the tasks that no worker has when the time limit is reached.
+type DeadlinePolicy uint8
 
-// Fates of late tasks.
+// The policies.
 const (
-	LateRun   Late = iota // they run as they would have
-	LateShort             // they run with the parameters Tasks.Late
-	LateLeave             // they are left out: their items' values stay as they were
+	// RunFull runs the tasks unchanged.
+	RunFull DeadlinePolicy = iota
+
+	// RunReduced runs the tasks with the parameters Tasks.Late, which make them cheaper.
+	RunReduced
+
+	// Skip leaves the tasks out. The values of their items do not change.
+	Skip
 )
 
 // Outcome says what a committed step means.
@@ -476,11 +481,11 @@ func (p *Plan) First(n int) (first int) {
 	return first
 }
 
-// Value returns the family of a name; nil: there is none.
-func (p *Plan) Value(name string) *Value {
-	for i := range p.Values {
-		if p.Values[i].Name == name {
-			return &p.Values[i]
+// Variable returns the variable of a name, or nil if there is none.
+func (p *Plan) Variable(name string) *Variable {
+	for i := range p.Variables {
+		if p.Variables[i].Name == name {
+			return &p.Variables[i]
 		}
 	}
 	return nil

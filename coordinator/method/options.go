@@ -1,6 +1,7 @@
 package method
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 // that is continued, and the values that tune tries all follow from it.
 type Option struct {
 	Name string // of the flag
-	// in manifests and, in small letters, on the wire; "": Name with underscores
+	// in manifests and, in small letters, in jobs; "": Name with underscores
 	Key  string
 	Kind OptionKind
 
@@ -51,8 +52,6 @@ type Option struct {
 	Report bool // it is part of the training's report
 	// it is no part of the job: the trainer keeps it, and the method must be fit for it
 	Carried bool
-	// ZeroUnset: older programs leave the option's field out of a job and mean the default.
-	ZeroUnset bool
 }
 
 // OptionKind is what the values of an option are.
@@ -191,11 +190,11 @@ var JobOptions = []Option{
 		Help: "after `S` seconds solve nothing more, 0 for no cap: tasks under way end, one pass over the data certifies " +
 			"what is there, and the weights are written"},
 	{Name: "checkpoint-every", Key: "checkpoint_sweeps", Kind: Int, Default: "4", Range: Range{Least: 1,
-		Most: math.MaxInt32}, Group: GroupResources, Effect: OnNothing, ZeroUnset: true,
+		Most: math.MaxInt32}, Group: GroupResources, Effect: OnNothing,
 		Help: "`N` sweeps between checkpoints, and at least 10 s"},
 }
 
-// WireKey is the option's name in manifests, and without regard to letter case on the wire.
+// WireKey is the option's name in manifests and, in small letters, in jobs.
 func (p *Option) WireKey() string {
 	if p.Key != "" {
 		return p.Key
@@ -261,21 +260,13 @@ func (p *Option) Parse(s string) (string, error) {
 	return must(what + words)
 }
 
-// Unset is the value of an option that a job or a manifest does not name.
-func (p *Option) Unset() string {
-	if (p.Kind == Float || p.Kind == Int) && len(p.Choices) == 0 && !p.ZeroUnset &&
-		new(taxonv1.Options).HasField(p.WireKey()) {
-		return "0"
-	}
-	return p.Default
-}
+// Of is the option's value in a job. A job that does not name it has the default.
+func (p *Option) Of(o *taxonv1.Options) string { return cmp.Or(o.Value(p.WireKey()), p.Default) }
 
-// Of is the option's value in a job.
-func (p *Option) Of(o *taxonv1.Options) string {
-	if s := o.Value(p.WireKey()); s != "" {
-		return s
-	}
-	return p.Unset()
+// Number is the option's value in a job as a number. It is 0 if that is a word.
+func (p *Option) Number(o *taxonv1.Options) float64 {
+	x, _ := strconv.ParseFloat(p.Of(o), 64)
+	return x
 }
 
 // NeedTree reports the options of a job that have a value for trees alone, all of them joined.
@@ -320,14 +311,14 @@ func (p *Option) JSON(value string) json.RawMessage {
 	return json.RawMessage(value)
 }
 
-// Text is the inverse of JSON. Without a value it is Unset.
+// Text is the inverse of JSON. Without a value it is the default.
 func (p *Option) Text(stored json.RawMessage) string {
 	text := string(stored)
 	if len(stored) > 0 && stored[0] == '"' {
 		_ = json.Unmarshal(stored, &text) // as JSON wrote it
 	}
 	if text == "" {
-		return p.Unset()
+		return p.Default
 	}
 	if same, err := p.Parse(text); err == nil {
 		return same
@@ -335,11 +326,11 @@ func (p *Option) Text(stored json.RawMessage) string {
 	return text
 }
 
-// ReadOptions fills the fields of the struct that into points to with the options of a job. A field
-// has the option's name as its tag `option`, and is a float64, an unsigned whole number, a
-// bool, or a string.
+// ReadOptions fills the fields of the struct that into points to with the options of a job: those
+// given, which are a method's, and JobOptions. A field has the option's name as its tag `option`, and
+// is a float64, an unsigned whole number, a bool, or a string.
 func ReadOptions(o *taxonv1.Options, options []Option, into any) error {
-	v := reflect.ValueOf(into).Elem()
+	v, options := reflect.ValueOf(into).Elem(), slices.Concat(options, JobOptions)
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Tag.Get("option")
 		at := slices.IndexFunc(options, func(p Option) bool { return p.Name == name })

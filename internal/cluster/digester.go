@@ -33,7 +33,7 @@ func (d *Digester) Digest(ctx context.Context, job *taxonv1.JobResult,
 		return out, err
 	}
 	columns := int(job.GetSpec().GetData().GetFeatures())
-	if job.GetSpec().GetOptions().GetBias() > 0 {
+	if registry.Number(job.GetSpec().GetOptions(), "bias") > 0 {
 		columns++
 	}
 	digest := model.NewDigest(tree, columns, registry.Form(job.GetSpec().GetOptions()))

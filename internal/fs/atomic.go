@@ -8,12 +8,12 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// OutFile is a file that appears under its name only when it is whole: it is written next to its
-// place and renamed by Commit, here or on a Hadoop file system. A device or pipe is written
-// directly.
+// OutFile is a file that appears under its name only when it is complete: it is written next to its
+// final place and renamed by Commit, on a local or a Hadoop file system. A device or pipe is
+// written directly.
 type OutFile struct {
 	out  whole
-	path string // as the user gave it
+	path string // path as the user gave it
 	done bool
 }
 
@@ -24,7 +24,8 @@ type whole interface {
 	Abort()
 }
 
-// CreateFile begins a file. Call Commit to publish it, and defer Abort to clean up.
+// CreateFile creates a file. The caller publishes it by Commit and defers Abort, which cleans up
+// after an error.
 func CreateFile(path string) (*OutFile, error) {
 	if IsRemote(path) {
 		return createRemoteFile(path)
@@ -47,20 +48,20 @@ func CreateFile(path string) (*OutFile, error) {
 	return &OutFile{out: f, path: path}, nil
 }
 
-// device is an open device or pipe, which is written directly. What was written to it stays.
+// device is an open device or pipe, which is written directly. Abort does not undo its writes.
 type device struct{ *os.File }
 
 func (d device) Commit() error { return d.Close() }
 func (d device) Abort()        { d.Close() }
 
-// resolve follows links and says whether the target is a device or pipe.
+// resolve follows links and reports whether the target is a device or pipe.
 func resolve(path string) (target string, direct bool, err error) {
 	if path == "" {
 		return "", false, Inputf("", 0, "empty path: give a file to write")
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return path, false, nil // most likely it is new; creating it shows
+		return path, false, nil // it is probably new; otherwise creating it fails
 	}
 	if info.IsDir() {
 		return "", false, Inputf(path, 0, "is a directory: give a file to write")
@@ -74,7 +75,8 @@ func resolve(path string) (target string, direct bool, err error) {
 	return target, false, nil
 }
 
-// HalfWritten says whether a name is that of a file on its way to another name, which it returns.
+// HalfWritten reports whether a name is the temporary name of an incomplete file, and returns the
+// final name.
 func HalfWritten(name string) (target string, ok bool) { return vfs.HalfWritten(name) }
 
 // Write implements io.Writer. Errors name the path as the user gave it.
@@ -92,7 +94,7 @@ func (f *OutFile) Commit() error {
 	return Explain(f.path, f.out.Commit())
 }
 
-// Abort drops an uncommitted file; after Commit it does nothing.
+// Abort removes an uncommitted file. After Commit it does nothing.
 func (f *OutFile) Abort() {
 	if !f.done {
 		f.done = true
@@ -100,7 +102,7 @@ func (f *OutFile) Abort() {
 	}
 }
 
-// WriteFile writes a whole file in one atomic step.
+// WriteFile writes a file in one atomic step.
 func WriteFile(path string, data []byte) error {
 	f, err := CreateFile(path)
 	if err != nil {

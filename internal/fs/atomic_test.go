@@ -34,7 +34,7 @@ func TestCreateFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := CreateFile(path) // two writers at once get a file each
+	g, err := CreateFile(path) // concurrent writers have a file each
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestCreateFileErrors(t *testing.T) {
 	}
 }
 
-// TestFullDisk: a full disk is a failure of the machine, not of the input.
+// TestFullDisk checks that a full disk is a failure of the machine, not of the input.
 func TestFullDisk(t *testing.T) {
 	const full = "/dev/full"
 	if _, err := os.Stat(full); err != nil {
@@ -163,7 +163,8 @@ func TestCreateDirAbort(t *testing.T) {
 	}
 }
 
-// What is not taxon's stays, though it bears the name that taxon would work under.
+// TestCreateDirSparesOthers checks that a folder that is not taxon's is kept, although it has
+// taxon's working name.
 func TestCreateDirSparesOthers(t *testing.T) {
 	for name, make := range map[string]func(path string) error{
 		"folder":   func(path string) error { return os.MkdirAll(filepath.Join(path, "thesis"), 0o777) },
@@ -189,10 +190,11 @@ func TestCreateDirSparesOthers(t *testing.T) {
 	}
 }
 
-// A writer that is killed between any two steps of a publication leaves what the next takes over.
+// TestCreateDirAfterKill kills a writer between any two steps of a publication. The next writer
+// must be able to take over.
 func TestCreateDirAfterKill(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "set")
-	for range 2 { // anew, and over an older one
+	for range 2 { // as a new folder, and replacing an older one
 		d, err := CreateDir(out, true)
 		if err != nil {
 			t.Fatal(err)
@@ -216,7 +218,8 @@ func TestCreateDirAfterKill(t *testing.T) {
 	}
 }
 
-// A stream that broke before its first line was read says nothing of a line.
+// TestAtLineOfCutStream checks that the error of a stream that broke before its first line has no
+// line number.
 func TestAtLineOfCutStream(t *testing.T) {
 	cut := &InputError{Path: "a.xz", Msg: "cut short", Err: io.ErrUnexpectedEOF}
 	for line, want := range map[int64]string{1: "a.xz: cut short", 2: "a.xz:2: cut short"} {
@@ -259,7 +262,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestCheckFolder: a folder without a name of its own cannot be written beside itself.
+// TestCheckFolder checks that a path without a last element is refused, because no working folder
+// can be next to it.
 func TestCheckFolder(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, path := range []string{".", "..", "./", "sub/..", "/"} {

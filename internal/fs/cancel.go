@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// CancelReader ends a Read when its context is cancelled. Otherwise a terminal or a pipe that
-// sends nothing would delay the end that Ctrl-C asks for. The read underneath can't be
-// interrupted: its goroutine stays until input comes or the process ends. For one goroutine.
+// CancelReader is a reader whose Read returns when its context is cancelled, although the read
+// underneath cannot be interrupted: the goroutine of that read stays until input arrives or the
+// process ends. Without it, a terminal or pipe that sends nothing would delay the reaction to
+// Ctrl-C. A CancelReader is used by one goroutine.
 type CancelReader struct {
 	ctx     context.Context
 	r       io.Reader
 	buf     []byte
 	rest    []byte      // unread part of buf
-	err     error       // error that came with it
-	pending chan readOf // nil: no read is under way
+	err     error       // error that was returned with rest
+	pending chan readOf // nil if no read is in progress
 }
 
 type readOf struct {
@@ -23,7 +24,7 @@ type readOf struct {
 	err error
 }
 
-// NewCancelReader reads from r until ctx ends.
+// NewCancelReader returns a reader of r that ends with ctx.
 func NewCancelReader(ctx context.Context, r io.Reader) *CancelReader {
 	return &CancelReader{ctx: ctx, r: r}
 }
@@ -47,7 +48,7 @@ func (c *CancelReader) fill() error {
 	c.start()
 	select {
 	case got := <-c.pending:
-		c.take(got)
+		c.receive(got)
 		return nil
 	case <-c.ctx.Done():
 		return c.ctx.Err()
@@ -69,13 +70,13 @@ func (c *CancelReader) start() {
 	}
 }
 
-func (c *CancelReader) take(got readOf) {
+func (c *CancelReader) receive(got readOf) {
 	c.pending = nil
 	c.rest, c.err = c.buf[:got.n], got.err
 }
 
-// Within waits for at most d, and says whether a Read would return at once: there is input, its
-// end, or the context's end.
+// Within waits for at most d, and reports whether a Read would return at once: with input, at the
+// end of the input, or because the context has ended.
 func (c *CancelReader) Within(d time.Duration) bool {
 	if len(c.rest) > 0 || c.err != nil {
 		return true
@@ -85,7 +86,7 @@ func (c *CancelReader) Within(d time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case got := <-c.pending:
-		c.take(got)
+		c.receive(got)
 		return true
 	case <-c.ctx.Done():
 		return true
@@ -94,21 +95,21 @@ func (c *CancelReader) Within(d time.Duration) bool {
 	}
 }
 
-// WhenIdle calls then once no read is under way: at once, or later from a goroutine that waits
-// for that. then may close what must not be closed during a read.
+// WhenIdle calls then as soon as no read is in progress: immediately, or later from a goroutine
+// that waits for the read. So then may close a source that must not be closed during a read.
 func (c *CancelReader) WhenIdle(then func() error) error {
 	if c.pending == nil {
 		return then()
 	}
 	select {
 	case got := <-c.pending:
-		c.take(got)
+		c.receive(got)
 		return then()
 	default:
 	}
 	go func() {
 		<-c.pending
-		_ = then() // nobody is left to report an error to
+		_ = then() // no caller is left to receive the error
 	}()
 	return nil
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// maxWindow bounds the history that a compressed stream may ask for. zstd --long and xz -9e need
-// 128 MiB at most. It keeps a hostile header from claiming gigabytes.
+// maxWindow bounds the history that a compressed stream may request. zstd --long and xz -9e need at
+// most 128 MiB. It keeps a malicious header from allocating gigabytes.
 const maxWindow = 128 << 20
 
-// magics are the first bytes of known kinds of files. The foreign ones give an error that says
-// what to do, instead of one about line 1.
+// magics lists the first bytes of known kinds of files. The foreign kinds give an error with a
+// remedy, instead of one about line 1.
 var magics = append([]magic{
 	{"gzip", "\x1f\x8b"},
 	{"zstd", "\x28\xb5\x2f\xfd"},
@@ -33,8 +33,8 @@ var magics = append([]magic{
 
 type magic struct{ kind, magic string }
 
-// bzip2Magics are the heads of bzip2: "BZh", the size of blocks, and how a block, or the end of a
-// stream without one, begins. Shorter ones could be text.
+// bzip2Magics returns the possible headers of bzip2: "BZh", the block size, and the beginning of a
+// block or of the end of an empty stream. Shorter prefixes could be text.
 func bzip2Magics() (out []magic) {
 	for size := range 9 {
 		for _, block := range []string{"1AY&SY", "\x17\x72\x45\x38\x50\x90"} {
@@ -44,11 +44,11 @@ func bzip2Magics() (out []magic) {
 	return out
 }
 
-// detect looks at the first bytes and chooses the decoder.
+// detect selects the decoder by the first bytes.
 func (f *File) detect(r *bufio.Reader) error {
 	var head []byte
 	for n := 1; undecided(head); n++ {
-		// read no more bytes than needed: the next may come much later
+		// read no more bytes than necessary, because later ones may take long to arrive
 		var err error
 		if head, err = r.Peek(n); err == io.EOF {
 			break
@@ -58,13 +58,13 @@ func (f *File) detect(r *bufio.Reader) error {
 	}
 	f.compression = kindOf(head)
 	if f.compression == "zip" && strings.HasSuffix(strings.ToLower(f.name), ".npz") {
-		f.compression = "none" // NumPy's archive, which its own reader unpacks
+		f.compression = "none" // NumPy's archive, which table.Reader unpacks
 	}
 	switch f.compression {
 	case "none":
 		f.content = r
 	case "bzip2":
-		f.content = bzip2.NewReader(r) // it reads concatenated streams
+		f.content = bzip2.NewReader(r) // bzip2.NewReader reads concatenated streams
 	case "gzip":
 		z, err := gzip.NewReader(r)
 		if err != nil {
@@ -72,7 +72,7 @@ func (f *File) detect(r *bufio.Reader) error {
 		}
 		f.content = z
 	case "zstd":
-		// It decodes in the calling goroutine only, so nothing can leak.
+		// the decoder has no goroutines of its own that could leak
 		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
@@ -96,7 +96,8 @@ func (f *File) detect(r *bufio.Reader) error {
 	return nil
 }
 
-// Compression is the compression that fs reads and a file's first bytes show; "": none.
+// Compression returns the name of the compression that a file's first bytes show. It is empty if fs
+// does not decompress the file.
 func Compression(head []byte) string {
 	switch kind := kindOf(head); kind {
 	case "gzip", "bzip2", "zstd", "xz":
@@ -105,7 +106,7 @@ func Compression(head []byte) string {
 	return ""
 }
 
-// kindOf is the compression that a file's first bytes show.
+// kindOf returns the compression that a file's first bytes show.
 func kindOf(head []byte) string {
 	for _, m := range magics {
 		if bytes.HasPrefix(head, []byte(m.magic)) {
@@ -119,7 +120,7 @@ func kindOf(head []byte) string {
 	return "none"
 }
 
-// undecided says whether further bytes may show a compression.
+// undecided reports whether further bytes may still show a compression.
 func undecided(head []byte) bool {
 	if kindOf(head) != "none" {
 		return false
@@ -133,7 +134,7 @@ func undecided(head []byte) bool {
 	return len(head) <= len(skippable) && head[0]&0xf0 == 0x50 && strings.HasPrefix(skippable, string(head[1:]))
 }
 
-// explain says whether the file or the compressed stream is at fault.
+// explain returns an error that says whether the file or the compressed stream is at fault.
 func (f *File) explain(err error) error {
 	switch {
 	case f.count.err != nil:
@@ -148,8 +149,8 @@ func (f *File) explain(err error) error {
 }
 
 // xzReader decodes concatenated xz streams. The library accepts a file that ends between two
-// blocks, or within a block's header, as complete. So a clean end counts only if the file's last
-// bytes are a stream's footer.
+// blocks, or within a block's header, as complete. xzReader therefore accepts the end only if the
+// file's last bytes are a stream's footer.
 type xzReader struct {
 	z   *xz.Reader
 	raw *counter
@@ -176,8 +177,8 @@ func isXZFooter(b []byte) bool {
 		crc32.ChecksumIEEE(b[4:10]) == binary.LittleEndian.Uint32(b)
 }
 
-// tail keeps the last footerBytes bytes of a stream, up to its last byte that is not zero: zeros
-// may follow an xz stream as padding.
+// tail keeps the last footerBytes bytes of a stream before any trailing zeros, because zeros may
+// follow an xz stream as padding.
 type tail struct {
 	last  []byte
 	zeros int

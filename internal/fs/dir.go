@@ -9,24 +9,25 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// OutDir is a folder that appears under its name only when it is whole. It is filled at Path (the
-// name with .part at its end) under a lock, then renamed by Commit. A folder on a Hadoop file
+// OutDir is a folder that appears under its name only when it is complete. It is filled at Path
+// (the name with the suffix .part) under a lock, then renamed by Commit. A folder on a Hadoop file
 // system is filled in a temporary folder of this machine and copied by Commit.
 type OutDir struct {
-	disk          vfs.FS // that of work, and of target unless that is remote
-	name          string // as the user gave it
+	disk          vfs.FS // file system of work, and of target unless that is remote
+	name          string // name as the user gave it
 	target        string
 	work          string
 	lock          vfs.File
 	replace       bool
 	remote        bool // target is on a Hadoop file system, work on this machine
 	done          bool
-	removeParents func() // removes the parents that were made
+	removeParents func() // removes the parents that were created
 }
 
-// CreateDir begins the folder. What a killed process left at the working path is removed. It is
-// an error if a living process holds that path, or if it holds something that is not taxon's, or
-// if the folder exists, is not empty, and replace is not set. Parents are made as needed.
+// CreateDir creates the working folder. It removes the remains of a killed process there. It
+// returns an error if a living process holds the working folder, if something that is not taxon's
+// is in its place, or if the folder exists, is not empty and replace is not set. Missing parents
+// are created.
 func CreateDir(path string, replace bool) (*OutDir, error) {
 	if IsRemote(path) {
 		return createRemoteDir(path, replace)
@@ -34,7 +35,7 @@ func CreateDir(path string, replace bool) (*OutDir, error) {
 	return CreateDirOn(vfs.OS, path, replace)
 }
 
-// CreateDirOn is CreateDir for a folder of disk.
+// CreateDirOn is like CreateDir, for a folder of disk.
 func CreateDirOn(disk vfs.FS, path string, replace bool) (*OutDir, error) {
 	if path == "" {
 		return nil, Inputf("", 0, "empty path: give a folder to write")
@@ -64,8 +65,8 @@ func CreateDirOn(disk vfs.FS, path string, replace bool) (*OutDir, error) {
 	return d, nil
 }
 
-// CheckFolder refuses a path without a last name. The working folder is made from that name, with
-// .part or .train at its end.
+// CheckFolder returns an error if a path has no last element. The name of the working folder is
+// that element with the suffix .part or .train.
 func CheckFolder(path string) error {
 	switch filepath.Base(filepath.Clean(path)) {
 	case ".", "..", string(filepath.Separator):
@@ -77,17 +78,17 @@ func CheckFolder(path string) error {
 	return nil
 }
 
-// MakeParents makes the missing folders above path. undo removes those that are still empty, for
-// a caller that fails later. After an error nothing is left.
+// MakeParents creates the missing folders above path. undo removes those that are still empty, for
+// a caller that fails later. If MakeParents fails, it leaves no new folder.
 func MakeParents(path string) (undo func(), err error) {
-	if IsRemote(path) { // made by whoever writes there
+	if IsRemote(path) { // the writer creates them
 		return func() {}, nil
 	}
 	return makeParents(vfs.OS, path)
 }
 
 func makeParents(disk vfs.FS, path string) (undo func(), err error) {
-	var made []string // innermost first
+	var made []string // created folders, innermost first
 	for dir := filepath.Dir(filepath.Clean(path)); ; dir = filepath.Dir(dir) {
 		if _, err := disk.Lstat(dir); !os.IsNotExist(err) {
 			break
@@ -106,7 +107,7 @@ func makeParents(disk vfs.FS, path string) (undo func(), err error) {
 	return undo, nil
 }
 
-// checkTarget refuses a target that Commit can't, or must not, replace.
+// checkTarget returns an error if Commit cannot, or must not, replace the target.
 func (d *OutDir) checkTarget() error {
 	info, err := d.disk.Stat(d.target)
 	if os.IsNotExist(err) {
@@ -128,9 +129,9 @@ func (d *OutDir) checkTarget() error {
 	return nil
 }
 
-// claim makes the working folder, locked, with nothing but the mark in it.
+// claim creates and locks the working folder. It holds only the mark.
 func (d *OutDir) claim() error {
-	if err := claimable(d.disk, d.work); err != nil { // before it is opened, as it may be a pipe
+	if err := claimable(d.disk, d.work); err != nil { // before it is opened, because it may be a pipe
 		return err
 	}
 	if err := d.disk.Mkdir(d.work, 0o777); err != nil && !os.IsExist(err) {
@@ -153,22 +154,22 @@ func (d *OutDir) claim() error {
 	return nil
 }
 
-// Path is the working folder to write into.
+// Path returns the working folder, into which files are written.
 func (d *OutDir) Path() string { return d.work }
 
-// Name is the folder's name as the user gave it.
+// Name returns the folder's name as the user gave it.
 func (d *OutDir) Name() string { return d.name }
 
-// Join is a path within the working folder.
+// Join returns a path within the working folder.
 func (d *OutDir) Join(name string) string { return filepath.Join(d.work, name) }
 
-// Create makes a new file in the working folder. Close it with vfs.CloseSynced.
+// Create creates a file in the working folder. The caller closes it by vfs.CloseSynced.
 func (d *OutDir) Create(name string) (vfs.File, error) {
 	f, err := d.disk.OpenFile(d.Join(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	return f, Explain(d.name, err)
 }
 
-// Write makes a new file in the working folder, which is on disk when Write returns.
+// Write writes a new file in the working folder. The file is durable when Write returns.
 func (d *OutDir) Write(name string, data []byte) error {
 	return Explain(d.name, vfs.WriteNew(d.disk, d.Join(name), data, 0o666))
 }
@@ -195,7 +196,7 @@ func (d *OutDir) Commit() error {
 	}
 	defer d.Abort()
 	if d.remote {
-		return Explain(d.name, d.publishRemote()) // Abort removes what was copied
+		return Explain(d.name, d.publishRemote()) // Abort removes the copies
 	}
 	if err := vfs.IgnoreUnsupported(d.lock.Sync()); err != nil {
 		return Explain(d.name, err)
@@ -207,7 +208,7 @@ func (d *OutDir) Commit() error {
 	d.done = true
 	defer d.lock.Close()
 	if err := vfs.SyncDir(d.disk, filepath.Dir(d.target)); err != nil {
-		// before the old one goes, as a crash may undo the rename
+		// before the old one is removed, because a crash may undo the rename
 		return Explain(d.name, err)
 	}
 	err = d.unmark()
@@ -217,11 +218,11 @@ func (d *OutDir) Commit() error {
 	return Explain(d.name, firstOf(err))
 }
 
-// publish renames the working folder, and replaces an old one, which then is at old; "": there was
-// none. Where the system can exchange two names, there is a whole folder under the name at every
-// instant. Otherwise the old one is renamed first, as rename does not replace a folder that is not
-// empty. A folder with the working name always has the mark, so that the next process knows what a
-// killed one left. In the published folder the mark does no harm.
+// publish renames the working folder and replaces an old one, which is then at the path old. old is
+// empty if there was none. If the system can exchange two names, a complete folder has the name at
+// every instant. Otherwise the old folder is renamed first, because rename does not replace a
+// folder that is not empty. A folder with the working name always has the mark, so that the next
+// process recognises the remains of a killed one. In the published folder the mark is harmless.
 func (d *OutDir) publish() (old string, err error) {
 	if _, err := d.disk.Lstat(d.target); os.IsNotExist(err) {
 		return "", d.disk.Rename(d.work, d.target)
@@ -229,7 +230,8 @@ func (d *OutDir) publish() (old string, err error) {
 	if err := mark(d.disk, d.target); err != nil {
 		return "", err
 	}
-	// A crash may keep the renames without the mark, and the next writer would refuse an unmarked folder.
+	// a crash may preserve the renames without the mark, and the next writer would refuse an
+	// unmarked folder
 	if err := vfs.SyncDir(d.disk, d.target); err != nil {
 		return "", err
 	}
@@ -259,7 +261,7 @@ func (d *OutDir) unmark() error {
 	return err
 }
 
-// Abort removes an uncommitted folder; after Commit it does nothing.
+// Abort removes an uncommitted folder. After Commit it does nothing.
 func (d *OutDir) Abort() {
 	if d.done {
 		return
@@ -276,8 +278,8 @@ func (d *OutDir) Abort() {
 	d.removeParents()
 }
 
-// Fill puts those files of a local folder into the working folder whose names keep allows: as links
-// if both are on one disk, else as copies. They must not be changed afterwards.
+// Fill adds the files of a local folder whose names keep accepts to the working folder: as links if
+// both are on one disk, else as copies. They must not be changed afterwards.
 func (d *OutDir) Fill(from string, keep func(name string) bool) error {
 	entries, err := d.disk.ReadDir(from)
 	if err != nil {
@@ -298,7 +300,7 @@ func (d *OutDir) Fill(from string, keep func(name string) bool) error {
 	return nil
 }
 
-// copyFile copies a file to a new one, and waits until it is on disk.
+// copyFile copies a file to a new one, which is durable when copyFile returns.
 func copyFile(disk vfs.FS, from, to string) error {
 	in, err := disk.Open(from)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"taxon/internal/fs/vfs/vfstest"
 )
 
-// noExchange is a disk that can't swap two names.
+// noExchange is a disk that cannot exchange two names.
 type noExchange struct{ vfs.FS }
 
 func (noExchange) Exchange(a, b string) error { return errors.ErrUnsupported }
@@ -52,8 +52,9 @@ func readSet(disk vfs.FS) (string, error) {
 	return string(a), nil
 }
 
-// TestFolderOnAnyDisk fails every call to the disk while a folder is published, and crashes after it: the
-// folder's name always has a whole folder, the new one if Commit has said so, and the next writer goes on.
+// TestFolderOnAnyDisk lets each call to the disk fail while a folder is published, and crashes the
+// disk afterwards. The name always refers to a complete folder, and to the new one if Commit has
+// succeeded; the next writer can continue.
 func TestFolderOnAnyDisk(t *testing.T) {
 	for _, c := range []struct {
 		name     string

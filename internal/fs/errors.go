@@ -13,10 +13,17 @@ import (
 // InputError is an error in what the user gave: a file, a line of it, or a path.
 // It prints as "path:line: message", without the parts that are zero.
 type InputError struct {
-	Path string // as the user wrote it; "stdin" for -
-	Line int64  // 1-based; 0: the error belongs to no line
-	Msg  string // what is wrong and what to do, lower-case, one line
-	Err  error  // the cause; may be nil
+	// Path is the path as the user wrote it, or "stdin" for "-".
+	Path string
+
+	// Line counts from 1. It is 0 if the error does not belong to a line.
+	Line int64
+
+	// Msg says what is wrong and how to fix it, in one line that begins in lower case.
+	Msg string
+
+	// Err is the cause. It may be nil.
+	Err error
 }
 
 func (e *InputError) Error() string {
@@ -32,7 +39,7 @@ func (e *InputError) Error() string {
 // Unwrap returns the cause.
 func (e *InputError) Unwrap() error { return e.Err }
 
-// Inputf makes an InputError; line 0 names no line. A %w in the format becomes its cause.
+// Inputf returns an InputError. Line 0 stands for no line. A %w in the format becomes the cause.
 func Inputf(path string, line int64, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	return &InputError{Path: path, Line: line, Msg: err.Error(), Err: errors.Unwrap(err)}
@@ -44,9 +51,9 @@ func IsInput(err error) bool {
 	return errors.As(err, &in)
 }
 
-// AtLine adds a line number to an InputError that has none; other errors stay unchanged. So does
-// the error of a stream that is cut short before its first line: decoders return whole blocks, so
-// the cut may be thousands of lines further on.
+// AtLine adds a line number to an InputError that has none. Other errors are returned unchanged,
+// and so is the error of a stream that is truncated before its first line: decoders return whole
+// blocks, so the truncation may be thousands of lines further on.
 func AtLine(err error, line int64) error {
 	var in *InputError
 	if !errors.As(err, &in) || in.Line != 0 || line == 1 && errors.Is(err, io.ErrUnexpectedEOF) {
@@ -57,8 +64,8 @@ func AtLine(err error, line int64) error {
 	return &at
 }
 
-// Explain adds the path to an error of the operating system. If the user can fix it by another
-// path it becomes an InputError; a full disk and everything else remains a failure.
+// Explain adds the path to an error of the operating system. If another path fixes the error, it
+// becomes an InputError; a full disk and every other error stays a failure.
 func Explain(path string, err error) error {
 	if err == nil || IsInput(err) {
 		return err
@@ -85,12 +92,13 @@ type failure struct {
 func (f *failure) Error() string { return f.msg }
 func (f *failure) Unwrap() error { return f.err }
 
-// IsDiskFull says whether a write failed for lack of space or quota.
+// IsDiskFull reports whether a write failed for lack of space or quota.
 func IsDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, vfs.ErrQuota)
 }
 
-// usage is the message for errors that another path or permission fixes, else "".
+// usage returns the message for an error that another path or permission fixes, and "" for other
+// errors.
 func usage(err error) string {
 	switch {
 	case errors.Is(err, vfs.ErrSpecial):
@@ -122,7 +130,7 @@ func isPathError(err error) bool {
 	return errors.As(err, &p) && p.Op == "open"
 }
 
-// cause removes the operation and path that package os adds to an error number.
+// cause strips the operation and path that package os adds to an error number.
 func cause(err error) error {
 	var p *iofs.PathError
 	if errors.As(err, &p) {

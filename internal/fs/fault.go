@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrFault is the error of a mapped file that can no longer be read.
+// ErrFault is the error for a mapped file that has become unreadable.
 var ErrFault = errors.New("a file that is mapped into memory got shorter or can't be read any more (changed while in " +
 	"use, or its disk fails): start again when it is whole")
 
@@ -33,7 +33,7 @@ func CatchFault(err *error) func() {
 	}
 }
 
-// Guarded is f with CatchFault: for a goroutine that reads mapped memory, as each needs its own.
+// Guarded wraps f in CatchFault. A goroutine that reads mapped memory needs a wrapper of its own.
 func Guarded(f func() error) func() error {
 	return func() (err error) {
 		defer CatchFault(&err)()
@@ -41,8 +41,9 @@ func Guarded(f func() error) func() error {
 	}
 }
 
-// Compute is f, ended early when ctx ends: then f goes on for nobody until the process ends, so it must do
-// nothing but compute. A panic of f, also a fault in mapped memory, goes on in the caller.
+// Compute calls f and returns when f or ctx ends. If ctx ends first, f continues without effect
+// until it returns, so it must do nothing but compute. A panic of f, including a fault in mapped
+// memory, is raised again in the caller.
 func Compute(ctx context.Context, f func() error) error {
 	done := make(chan func() error, 1)
 	go func() {
@@ -63,7 +64,7 @@ func Compute(ctx context.Context, f func() error) error {
 	}
 }
 
-// Fault is the error of a fault: ErrFault, with the file's name if the system tells it.
+// Fault returns ErrFault, with the name of the file if the system reports it.
 func Fault(p any) error {
 	if !IsFault(p) {
 		return ErrFault
@@ -78,8 +79,9 @@ func Fault(p any) error {
 	return ErrFault
 }
 
-// mappedAt finds the file at an address in a list of mappings as Linux writes it. A line has the
-// first address, the one after the last, four more words, and the path. "": no file.
+// mappedAt finds the file that is mapped at an address, in a list of mappings in Linux's format. A
+// line has the first address, the address after the last, four more words, and the path. mappedAt
+// returns "" if no file is mapped there.
 func mappedAt(maps []byte, addr uint64) string {
 	for line := range strings.Lines(string(maps)) {
 		var from, to uint64
@@ -95,8 +97,8 @@ func mappedAt(maps []byte, addr uint64) string {
 	return ""
 }
 
-// IsFault says whether a panic is a fault at an address, as under debug.SetPanicOnFault. A nil
-// pointer is not.
+// IsFault reports whether a panic is a memory fault at an address, as raised under
+// debug.SetPanicOnFault. A nil pointer dereference is not.
 func IsFault(p any) bool {
 	e, ok := p.(interface {
 		error

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCatchFault: a mapped file that is cut off is an error, other panics stay panics.
+// TestCatchFault checks that a truncated mapped file is an error, and that other panics continue.
 func TestCatchFault(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "f")
 	size := 8 * os.Getpagesize()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Patterns take what filepath.Glob takes, but a folder that can't be listed is an error that
-// names it. (A link to itself can't be listed by the superuser either.)
+// TestGlob checks that patterns match as with filepath.Glob, except that a folder that cannot be
+// listed is an error with its name. (The superuser cannot list a link to itself either.)
 func TestGlob(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"w1/part-0", "w1/part-1", "w3/part-0", "w3/q/part-9", "w4", "odd[x]/part-0"} {

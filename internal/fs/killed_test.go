@@ -18,7 +18,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// killedData are instances with one or two labels.
+// killedData returns instances with one or two labels.
 func killedData() string {
 	var data strings.Builder
 	for i := range 60 {
@@ -27,7 +27,7 @@ func killedData() string {
 	return data.String()
 }
 
-// killedStatus is that of a process that ended in the middle of a removal.
+// killedStatus is the exit status of a process that ended in the middle of a removal.
 const killedStatus = 137
 
 // trainIn trains a model with cut-offs, which need folders of their own, in dir.
@@ -39,8 +39,8 @@ func trainIn(dir string, force bool) error {
 	return err
 }
 
-// TestKilledChild is the process that TestKilledInRemoval starts: it trains, and ends at a step of a
-// removal, as one that is killed does, before the step or when half of its files are gone.
+// TestKilledChild is the process that TestKilledInRemoval starts. It trains, and ends at a step of
+// a removal as a killed process does: before the step, or when half of its files are removed.
 func TestKilledChild(t *testing.T) {
 	dir := os.Getenv("TAXON_TEST_KILLED")
 	if dir == "" {
@@ -65,7 +65,7 @@ func TestKilledChild(t *testing.T) {
 	}
 }
 
-// halve removes every other file below path, as a removal that ends half way.
+// halve removes every other file below path, as an interrupted removal does.
 func halve(path string) {
 	n := 0
 	_ = filepath.Walk(path, func(name string, info os.FileInfo, err error) error {
@@ -78,8 +78,8 @@ func halve(path string) {
 	})
 }
 
-// A training that is killed at whatever step of a removal finishes, or finds that there is nothing to do,
-// when the same command is given again, and leaves the model alone. So does one with --force.
+// TestKilledInRemoval kills a training at every step of a removal. The same command must then
+// finish, or find that there is nothing to do, and keep the model. The same holds with --force.
 func TestKilledInRemoval(t *testing.T) {
 	dir := t.TempDir()
 	for _, force := range []string{"", "force"} {
@@ -91,7 +91,7 @@ func TestKilledInRemoval(t *testing.T) {
 				0o666)); err != nil {
 				t.Fatal(err)
 			}
-			if force != "" { // what is to be replaced
+			if force != "" { // the model to be replaced
 				if err := trainIn(dir, false); err != nil {
 					t.Fatal(err)
 				}
@@ -127,9 +127,9 @@ func TestKilledInRemoval(t *testing.T) {
 	}
 }
 
-// TestHalvesOfKilledProcesses checks half-written files in a model's folder. One that a killed process left
-// is not published, does not block a new model, and is removed when the file is written again. One of a
-// living process stays.
+// TestHalvesOfKilledProcesses checks incomplete files in a model's folder. The file of a killed
+// process is not published, does not block a new model, and is removed when the file is written
+// again. The file of a living process is kept.
 func TestHalvesOfKilledProcesses(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "data.svm"), []byte(killedData()), 0o666); err != nil {

@@ -9,17 +9,17 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// MarkName is a file that marks a folder as taxon's own while something is made in it, such as
-// NAME.part or NAME.train. It distinguishes it from a user's folder of the same name.
+// MarkName is the name of a file that marks a folder, such as NAME.part or NAME.train, as taxon's
+// own while it is incomplete. It distinguishes the folder from a user's folder of the same name.
 const MarkName = ".taxon-unfinished"
 
-// markText is the mark's content, for whoever finds it.
+// markText is the content of the mark, for people who find it.
 const markText = "taxon makes something in this folder, and removes the folder when it is done.\n"
 
 // Mark marks a folder as taxon's own.
 func Mark(dir string) error { return mark(vfs.OS, dir) }
 
-// mark writes the mark anew. A crash may leave it empty, which does no harm.
+// mark writes or rewrites the mark. A crash may leave it empty, which is harmless.
 func mark(disk vfs.FS, dir string) error {
 	f, err := disk.OpenFile(filepath.Join(dir, MarkName), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
@@ -29,9 +29,9 @@ func mark(disk vfs.FS, dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Claimable returns nil if taxon may fill and remove the folder dir, whose name it made up:
-// nothing is there, or an empty folder, or a marked one. Anything else belongs to the user: an
-// InputError, which names dir, as the user has not.
+// Claimable returns nil if taxon may fill and remove the folder dir, whose name taxon chose: if it
+// does not exist, is empty or has the mark. Anything else belongs to the user; the InputError then
+// names dir, which the user has not typed.
 func Claimable(dir string) error { return claimable(vfs.OS, dir) }
 
 func claimable(disk vfs.FS, dir string) error {
@@ -93,11 +93,12 @@ func emptyOwn(disk vfs.FS, dir string) error {
 	return err
 }
 
-// goneSuffix is at the end of the name of what is being removed from a folder of taxon's.
+// goneSuffix marks the name of a file or folder that is being removed from one of taxon's folders.
 const goneSuffix = ".gone"
 
-// Discard removes a file or folder within a folder of taxon's own. A folder is renamed first, so that
-// nobody takes what a killed process leaves of it for what it was. A missing one is no error.
+// Discard removes a file or folder within one of taxon's folders. A folder is renamed first, so
+// that the remains of an interrupted removal are not taken for the original. A missing file is no
+// error.
 func Discard(path string) error { return discard(vfs.OS, path) }
 
 func discard(disk vfs.FS, path string) error {
@@ -114,7 +115,7 @@ func discard(disk vfs.FS, path string) error {
 	return removeAll(disk, gone)
 }
 
-// removeAll removes a folder. Tests end it half way.
+// removeAll removes a folder. Tests replace it to interrupt the removal.
 var removeAll = func(disk vfs.FS, path string) error { return disk.RemoveAll(path) }
 
 // namesIn lists the names in a folder, sorted.

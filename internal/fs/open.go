@@ -12,20 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stdin is the path that means standard input.
+// Stdin is the path that stands for standard input.
 const Stdin = "-"
 
 // Source opens paths. Its implementation is Local.
 type Source interface {
-	// Open returns the raw bytes of a file and its size, -1 where unknown. A path
-	// that cannot be read as a file is an *InputError.
+	// Open returns the raw bytes of a file and its size, or -1 if the size is unknown. A path that
+	// cannot be read as a file is an *InputError.
 	Open(ctx context.Context, path string) (io.ReadCloser, int64, error)
 }
 
 // Local reads this machine's files, standard input for the path "-", and hdfs:// paths. The zero
 // value uses the process's standard input.
 type Local struct {
-	In io.Reader // nil: os.Stdin
+	// In is standard input. A nil In stands for os.Stdin.
+	In io.Reader
 }
 
 // Open implements Source.
@@ -72,7 +73,8 @@ type waitingFile struct {
 
 func (w *waitingFile) Close() error { return w.WhenIdle(w.file.Close) }
 
-// openFile is os.Open, except that opening a pipe, which waits for a writer, ends with ctx.
+// openFile is like os.Open, except that it returns when ctx ends while the opening of a pipe waits
+// for a writer.
 func openFile(ctx context.Context, path string) (*os.File, error) {
 	if info, err := os.Stat(path); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 		return os.Open(path)
@@ -92,12 +94,13 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 	case <-ctx.Done():
 	}
 	for {
-		// Open waits for a writer: be one. It may not have begun to wait yet.
+		// Open waits for a writer, so become one. It may not have begun to wait.
 		w, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0)
 		if err == nil {
 			w.Close()
 		} else if !errors.Is(err, unix.ENXIO) {
-			return nil, ctx.Err() // the pipe is gone, or not writable: nothing ends Open
+			// the pipe is gone or not writable, and Open cannot be interrupted
+			return nil, ctx.Err()
 		}
 		select {
 		case o := <-done:
@@ -110,8 +113,8 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// ReadBounded reads a local or remote file of at most so many bytes, without decompressing it. It
-// ends with ctx, too, where it waits for a pipe.
+// ReadBounded reads a local or remote file of at most `most` bytes, without decompressing it. It
+// also returns when ctx ends while it waits for a pipe.
 func ReadBounded(ctx context.Context, path string, most int64) ([]byte, error) {
 	var in io.ReadCloser
 	var err error
@@ -124,7 +127,7 @@ func ReadBounded(ctx context.Context, path string, most int64) ([]byte, error) {
 		return nil, Explain(path, err)
 	}
 	defer in.Close()
-	defer context.AfterFunc(ctx, func() { in.Close() })() // a read from a pipe ends
+	defer context.AfterFunc(ctx, func() { in.Close() })() // interrupts a read from a pipe
 	data, err := io.ReadAll(io.LimitReader(in, most+1))
 	switch {
 	case ctx.Err() != nil:
@@ -140,7 +143,7 @@ func ReadBounded(ctx context.Context, path string, most int64) ([]byte, error) {
 
 // File is an opened input. Read returns its decompressed content.
 type File struct {
-	ctx         context.Context // ends reading
+	ctx         context.Context // the context that ends reading
 	name        string
 	stdin       bool
 	size        int64
@@ -149,7 +152,8 @@ type File struct {
 	count       *counter
 	content     io.Reader
 	release     func()
-	// the content comes from several files, which name themselves in errors
+
+	// parts says that the content comes from several files, whose errors name the file.
 	parts bool
 }
 
@@ -182,10 +186,10 @@ func openFileOf(ctx context.Context, src Source, path string) (*File, error) {
 	return newFile(ctx, raw, size, path)
 }
 
-// newFile makes a File of an opened file, which it then owns.
+// newFile returns a File for an opened file, which it then owns.
 func newFile(ctx context.Context, raw io.ReadCloser, size int64, path string) (*File, error) {
 	f := &File{ctx: ctx, name: Name(path), stdin: path == Stdin, size: size, raw: raw, count: &counter{r: raw}}
-	// Large enough to feed the decoders, small beside any memory bound.
+	// large enough to feed the decoders, and small compared with any memory bound
 	buffered := bufio.NewReaderSize(f.count, 64<<10)
 	if err := f.detect(buffered); err != nil {
 		raw.Close()
@@ -194,7 +198,7 @@ func newFile(ctx context.Context, raw io.ReadCloser, size int64, path string) (*
 	return f, nil
 }
 
-// Name is how messages name a path.
+// Name returns the name of a path in messages.
 func Name(path string) string {
 	if path == Stdin {
 		return "stdin"
@@ -202,19 +206,20 @@ func Name(path string) string {
 	return path
 }
 
-// Name is the path as shown in messages.
+// Name returns the path as messages show it.
 func (f *File) Name() string { return f.name }
 
-// Size is the number of bytes as stored (compressed); -1: unknown.
+// Size returns the number of bytes as stored, that is, compressed, or -1 if it is unknown.
 func (f *File) Size() int64 { return f.size }
 
-// BytesRead is how many of them were read so far; safe while another goroutine reads.
+// BytesRead returns the number of stored bytes that have been read. It may be called while another
+// goroutine reads.
 func (f *File) BytesRead() int64 { return f.count.n.Load() }
 
-// Waits says whether a Read may wait for another process: standard input, a pipe.
+// Waits reports whether a Read may wait for another process: on standard input or a pipe.
 func (f *File) Waits() bool { return f.stdin || f.size < 0 }
 
-// Read implements io.Reader over the content. It ends with the context of Open.
+// Read implements io.Reader over the content. It returns when the context of Open ends.
 func (f *File) Read(p []byte) (int, error) {
 	if err := f.ctx.Err(); err != nil {
 		return 0, err
@@ -235,8 +240,8 @@ func (f *File) Close() error {
 	return f.raw.Close()
 }
 
-// counter counts the raw bytes, and remembers errors of the file itself, which decoders disguise
-// as broken data, and whether the end was reached.
+// counter counts the raw bytes. It keeps errors of the file itself, which decoders disguise as
+// invalid data, and whether the end was reached.
 type counter struct {
 	r    io.Reader
 	n    atomic.Int64

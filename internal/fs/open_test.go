@@ -34,7 +34,7 @@ func pack(t testing.TB, kind string, data []byte) []byte {
 		w, err = zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1))
 	case "xz":
 		w, err = xz.NewWriter(&b)
-	case "bzip2": // Go has no writer: these are Python's, by content
+	case "bzip2": // Go has no writer: these come from Python, by content
 		packed, ok := bzip2Of[string(data)]
 		if !ok {
 			t.Fatalf("no bzip2 of %d bytes", len(data))
@@ -70,10 +70,10 @@ func read(packed []byte) (content []byte, compression string, err error) {
 
 var kinds = []string{"none", "gzip", "zstd", "xz", "bzip2"}
 
-// headOf is how many bytes show a kind.
+// headOf is the number of bytes that show a kind.
 var headOf = map[string]int{"gzip": 6, "zstd": 6, "xz": 6, "bzip2": 10}
 
-// bzip2Of are what bz2.compress of Python makes of some contents.
+// bzip2Of maps contents to the output of Python's bz2.compress.
 var bzip2Of = map[string]string{
 	"":              "QlpoORdyRThQkAAAAAA=",
 	openData:        "QlpoOTFBWSZTWRMQh3YAfvPZAAAQQAVykDAAIACQIGgaAUqgBtTsQqMEKj0QqMEKj0QqMEKjwQqNhCo+EKjcQqNCFRghUaEKjBCo/F3JFOFCQExCHdg=",
@@ -104,7 +104,7 @@ func TestOpenByContent(t *testing.T) {
 	}
 }
 
-// TestTruncatedBlocks cuts a stream of many blocks, as xz -T writes it.
+// TestTruncatedBlocks truncates a stream of many blocks, as xz -T writes it.
 func TestTruncatedBlocks(t *testing.T) {
 	var b bytes.Buffer
 	w, err := xz.WriterConfig{BlockSize: 100}.NewWriter(&b)
@@ -129,12 +129,12 @@ func TestTruncatedBlocks(t *testing.T) {
 	}
 }
 
-// TestTruncated cuts a compressed stream at every byte: never a silent loss.
+// TestTruncated truncates a compressed stream at every byte. The loss must never be silent.
 func TestTruncated(t *testing.T) {
 	data := []byte(cutData)
 	for _, kind := range kinds[1:] {
 		packed := pack(t, kind, data)
-		for n := headOf[kind]; n < len(packed); n++ { // what is shorter may be text
+		for n := headOf[kind]; n < len(packed); n++ { // shorter prefixes may be text
 			got, _, err := read(packed[:n])
 			var in *InputError
 			if err == nil || !errors.As(err, &in) || in.Path != "stdin" {
@@ -144,7 +144,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestDamaged flips each byte: an error, or the right content (a name or time field).
+// TestDamaged flips each byte. The result is an error or the right content (if the byte is in a
+// name or time field).
 func TestDamaged(t *testing.T) {
 	data := []byte(cutData)
 	for _, kind := range kinds[1:] {
@@ -229,7 +230,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// TestDeviceError: a failing disk is no broken archive.
+// TestDeviceError checks that a failing disk is not reported as a broken archive.
 func TestDeviceError(t *testing.T) {
 	packed := pack(t, "gzip", []byte(strings.Repeat("x", 1<<10)))
 	device := errors.New("input/output error")
@@ -259,13 +260,13 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// Reading ends with its context, also what has no end; small files are bounded, and a pipe that
-// nobody writes to holds nobody up.
+// TestEndless checks that reading returns when its context ends, even from endless input, that
+// small files are bounded, and that a pipe without a writer does not block.
 func TestEndless(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f, err := Open(ctx, Local{}, "/dev/zero")
 	if err != nil {
-		t.Skip(err) // another kind of system
+		t.Skip(err) // this is another kind of system
 	}
 	defer f.Close()
 	if n, err := f.Read(make([]byte, 10)); n == 0 || err != nil {
@@ -279,7 +280,7 @@ func TestEndless(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	silent, err := os.OpenFile(pipe, os.O_RDWR, 0) // a writer that says nothing
+	silent, err := os.OpenFile(pipe, os.O_RDWR, 0) // a writer that writes nothing
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // WriteOut calls write with a buffered writer for path, or for stdout if path is "-". A file
-// appears under its name when it is whole.
+// appears under its name when it is complete.
 func WriteOut(path string, stdout io.Writer, write func(*bufio.Writer) error) (err error) {
 	if path == Stdin {
 		buf := bufio.NewWriterSize(stdout, 1<<16)
@@ -42,9 +42,9 @@ func WriteOut(path string, stdout io.Writer, write func(*bufio.Writer) error) (e
 	return f.Commit()
 }
 
-// Overwrites says whether writing path could replace root or something in it: path is root, under
-// whatever name, or is below it. Devices and pipes are never within anything, as writing to them
-// replaces nothing.
+// Overwrites reports whether writing path could replace root or something in it: whether path is
+// root, under any name, or is below it. Devices and pipes are never within root, because writing to
+// them replaces nothing.
 func Overwrites(path, root string) bool {
 	if IsRemote(path) || IsRemote(root) {
 		return Within(path, root)
@@ -79,8 +79,8 @@ func realPath(path string) string {
 	return filepath.Join(realPath(dir), filepath.Base(path))
 }
 
-// CheckWritable refuses a path next to which nothing can be written, before the work whose result
-// goes there. Paths on other machines are not checked here.
+// CheckWritable returns an error if the folder of a path is not writable, before the work whose
+// result is written there. It does not check paths on other machines.
 func CheckWritable(out string) error {
 	if IsRemote(out) {
 		return nil

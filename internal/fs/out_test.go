@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A place for a result is tried before the work, and nothing is left there.
+// TestCheckWritable checks that the place of a result is tested before the work, without leaving a
+// file.
 func TestCheckWritable(t *testing.T) {
 	dir := t.TempDir()
 	if err := CheckWritable(filepath.Join(dir, "new", "model")); err != nil {

@@ -13,13 +13,13 @@ import (
 	"taxon/internal/fs/hdfs"
 )
 
-// joined reads the files of a pattern, or of a folder of parts, as one text. Each may have its
-// own compression. A part without a final newline gets one.
+// joined reads the files of a pattern, or of a folder of parts, as one text. Each may have its own
+// compression. A part without a final newline gets one.
 type joined struct {
 	ctx   context.Context
 	src   Source
-	rest  []string // parts not begun yet
-	cur   *File    // nil: none is open
+	rest  []string // parts that have not been opened
+	cur   *File    // nil if none is open
 	seen  int64    // bytes of cur already counted
 	last  byte     // last byte returned
 	count *counter
@@ -105,7 +105,7 @@ func openRemotePath(ctx context.Context, src Source, path string) (*File, error)
 	return openParts(ctx, src, path, paths)
 }
 
-// totalSize is the sum of the files' sizes; -1 if one is unknown.
+// totalSize returns the sum of the files' sizes, or -1 if one of them is unknown.
 func totalSize(ctx context.Context, paths []string) (total int64, err error) {
 	if IsRemote(paths[0]) {
 		err = remotely(ctx, paths[0], func(f *hdfs.FS, _ string) error {
@@ -137,8 +137,8 @@ func totalSize(ctx context.Context, paths []string) (total int64, err error) {
 	return total, nil
 }
 
-// glob lists what matches a pattern on this machine, like filepath.Glob. But filepath.Glob passes
-// over folders that it can't list, so that a training would silently lack files. Here that is an
+// glob lists the local paths that match a pattern, like filepath.Glob. Unlike filepath.Glob, which
+// ignores folders that it cannot list, so that a training would silently lack files, it returns an
 // error with the folder's name.
 func glob(pattern string) ([]string, error) {
 	if !hdfs.HasGlob(pattern) {

@@ -7,8 +7,8 @@ import (
 	"taxon/internal/fs/hdfs"
 )
 
-// RangeFile reads parts of a file, here or in HDFS, in any order and without decompressing them.
-// For one goroutine.
+// RangeFile reads parts of a local or HDFS file, in any order and without decompressing them. It is
+// used by one goroutine.
 type RangeFile struct {
 	ctx  context.Context
 	path string
@@ -19,7 +19,7 @@ type RangeFile struct {
 	size int64
 }
 
-// OpenRanges opens a file for RangeFile; ctx applies to all calls.
+// OpenRanges opens a file for RangeFile. ctx applies to all calls.
 func OpenRanges(ctx context.Context, path string) (*RangeFile, error) {
 	if !IsRemote(path) {
 		f, err := OpenRegular(path)
@@ -45,10 +45,10 @@ func OpenRanges(ctx context.Context, path string) (*RangeFile, error) {
 	return &RangeFile{ctx, path, r, r.Size()}, nil
 }
 
-// Size is the file's length when it was opened.
+// Size returns the file's length when it was opened.
 func (f *RangeFile) Size() int64 { return f.size }
 
-// ReadRange fills p from offset on. A file that ends before that is io.ErrUnexpectedEOF.
+// ReadRange fills p from offset on. A file that ends earlier gives io.ErrUnexpectedEOF.
 func (f *RangeFile) ReadRange(p []byte, offset int64) error {
 	n, err := f.file.ReadAt(p, offset)
 	switch {

@@ -8,8 +8,9 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// OpenRegular opens a file of this machine that taxon has made, or that must be as it made it. A pipe,
-// a device or a socket in its place is refused at once, as opening or reading one can wait for ever.
+// OpenRegular opens a local file that taxon has written, or that must be unchanged since. It
+// refuses a pipe, device or socket in its place at once, because opening or reading one can block
+// for ever.
 func OpenRegular(path string) (*os.File, error) {
 	f, err := vfs.OpenRegular(path)
 	if errors.Is(err, vfs.ErrSpecial) {
@@ -18,7 +19,7 @@ func OpenRegular(path string) (*os.File, error) {
 	return f, err
 }
 
-// readRegular is os.ReadFile with OpenRegular.
+// readRegular is like os.ReadFile, but opens the file by OpenRegular.
 func readRegular(path string) ([]byte, error) {
 	f, err := OpenRegular(path)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is no regular file is refused at once where a file of taxon's is wanted, however it is read.
+// TestSpecialFilesAreRefused checks that special files are refused at once in place of a file of
+// taxon's, by every way of reading it.
 func TestSpecialFilesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	pipe, socket := filepath.Join(dir, "pipe"), filepath.Join(dir, "socket")
@@ -45,7 +46,8 @@ func TestSpecialFilesAreRefused(t *testing.T) {
 	}
 }
 
-// Reading ends with its context: of a pipe whose writer is silent, and of a file that goes on.
+// TestReadEndsWithContext checks that reading returns when its context ends, from a pipe whose
+// writer is silent and from an endless file.
 func TestReadEndsWithContext(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
@@ -76,12 +78,13 @@ func TestReadEndsWithContext(t *testing.T) {
 			t.Fatalf("%s: it goes on", name)
 		}
 	}
-	if err := writer.Close(); err != nil { // the read that nobody waits for ends
+	if err := writer.Close(); err != nil { // the abandoned read ends
 		t.Error(err)
 	}
 }
 
-// What only computes is left behind when its context ends. Its errors and panics are the caller's.
+// TestCompute checks that Compute returns when its context ends, and passes errors and panics on to
+// the caller.
 func TestCompute(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	wrong := errors.New("wrong")

@@ -16,8 +16,8 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// The functions of this file are those of packages os and path/filepath, for local and hdfs://
-// paths. Errors are explained and name the path.
+// The functions of this file are counterparts of those in packages os and path/filepath, for local
+// and hdfs:// paths. Their errors are explained and name the path.
 
 // IsRemote reports whether a path lies on a Hadoop file system.
 func IsRemote(path string) bool { return hdfs.Is(path) }
@@ -30,10 +30,10 @@ func Join(base string, names ...string) string {
 	return filepath.Join(append([]string{base}, names...)...)
 }
 
-// Clean is the shortest equivalent path.
+// Clean returns the shortest equivalent path.
 func Clean(path string) string { return Join(path) }
 
-// Dir is the folder that holds a path.
+// Dir returns the folder that holds a path.
 func Dir(path string) string {
 	if IsRemote(path) {
 		return hdfs.Dir(path)
@@ -41,7 +41,7 @@ func Dir(path string) string {
 	return filepath.Dir(path)
 }
 
-// dial connects to a path's file system. wait 0: it tries once.
+// dial connects to a path's file system. If wait is 0, it tries once.
 func dial(ctx context.Context, path string, wait time.Duration) (*hdfs.FS, string, error) {
 	l, err := hdfs.Parse(path)
 	if err != nil {
@@ -54,7 +54,8 @@ func dial(ctx context.Context, path string, wait time.Duration) (*hdfs.FS, strin
 	return f, l.Path, nil
 }
 
-// remoteErr explains an error of a remote path. If the context was cancelled, that is the cause.
+// remoteErr explains an error of a remote path. If the context was cancelled, it returns the cause
+// of that.
 func remoteErr(ctx context.Context, path string, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
@@ -84,8 +85,8 @@ func Stat(path string) (info iofs.FileInfo, err error) {
 	return info, err
 }
 
-// ReadDir describes the files and folders in a folder, sorted by name, but those that vanish
-// meanwhile.
+// ReadDir describes the files and folders in a folder, sorted by name. It leaves out those that
+// vanish while it runs.
 func ReadDir(path string) (list []iofs.FileInfo, err error) {
 	if IsRemote(path) {
 		err = remotely(context.Background(), path, func(f *hdfs.FS, name string) (err error) {
@@ -143,7 +144,7 @@ func RemoveAll(path string) error {
 	return remotely(context.Background(), path, func(f *hdfs.FS, name string) error { return f.RemoveAll(name) })
 }
 
-// Rename renames a file or folder within one file system, over an existing file.
+// Rename renames a file or folder within one file system. It replaces an existing file.
 func Rename(from, to string) error {
 	if !IsRemote(from) {
 		return os.Rename(from, to)
@@ -155,7 +156,7 @@ func Rename(from, to string) error {
 	return remotely(context.Background(), from, func(f *hdfs.FS, name string) error { return f.Rename(name, l.Path) })
 }
 
-// Private takes all rights to a file or folder from everybody but its owner.
+// Private revokes all rights to a file or folder from everybody except its owner.
 func Private(path string) error {
 	info, err := Stat(path)
 	if err != nil {
@@ -168,32 +169,33 @@ func Private(path string) error {
 	return remotely(context.Background(), path, func(f *hdfs.FS, name string) error { return f.Chmod(name, mode) })
 }
 
-// Exists says whether something has this name; false if that can't be found out.
+// Exists reports whether a file or folder has this name. It returns false if that cannot be
+// determined.
 func Exists(path string) bool {
 	_, err := Stat(path)
 	return err == nil
 }
 
-// partPrefix begins the names of a folder's part files, as Hadoop's jobs write them.
+// partPrefix is the prefix of the names of part files in folders that Hadoop's jobs write.
 const partPrefix = "part-"
 
-// HasParts says whether path is a folder whose parts Open reads as one file.
+// HasParts reports whether path is a folder whose part files Open reads as one file.
 func HasParts(path string) bool {
 	names, err := ReadDirNames(path)
 	return err == nil && slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, partPrefix) })
 }
 
-// noParts says what to do about a folder without parts.
+// noParts is the message for a folder without part files.
 const noParts = "is a directory without files part-*: give a file, or a pattern like DIR/*"
 
-// NoParts is the error for a folder without parts, where a file is wanted.
+// NoParts returns the error for a folder without part files, where a file is expected.
 func NoParts(dir string) error {
 	return &InputError{Path: dir, Msg: noParts, Err: syscall.EISDIR}
 }
 
-// Expand lists the files that an input path stands for: itself; for a pattern (* ? []) all files
-// that match, by name; for a folder its part files. A local file whose name looks like a pattern
-// is itself.
+// Expand lists the files that an input path stands for: the path itself; for a pattern (* ? []) all
+// files that match, by name; for a folder its part files. A local file whose name looks like a
+// pattern stands for itself.
 func Expand(ctx context.Context, path string) ([]string, error) {
 	switch {
 	case path == Stdin || path == "":
@@ -206,7 +208,7 @@ func Expand(ctx context.Context, path string) ([]string, error) {
 		return localParts(path)
 	}
 	if err == nil || !hdfs.HasGlob(path) {
-		return []string{path}, nil // opening it shows what is wrong
+		return []string{path}, nil // opening it gives the error
 	}
 	found, err := glob(path)
 	if errors.Is(err, filepath.ErrBadPattern) {
@@ -273,7 +275,7 @@ func expandRemote(ctx context.Context, path string) (out []string, err error) {
 	return out, err
 }
 
-// remoteParts are a folder's part files.
+// remoteParts lists a folder's part files.
 func remoteParts(f *hdfs.FS, dir string) (out []string, err error) {
 	list, err := f.ReadDir(dir)
 	for _, e := range list {
@@ -287,7 +289,7 @@ func remoteParts(f *hdfs.FS, dir string) (out []string, err error) {
 	return out, err
 }
 
-// remoteMatches are the files that match a pattern.
+// remoteMatches lists the files that match a pattern.
 func remoteMatches(f *hdfs.FS, pattern hdfs.Location) (out []string, err error) {
 	found, err := f.Glob(pattern.Path)
 	for _, p := range found {
@@ -302,7 +304,7 @@ func remoteMatches(f *hdfs.FS, pattern hdfs.Location) (out []string, err error) 
 	return out, err
 }
 
-// MkdirAll makes a folder and those above it, and waits until those that it has made are on disk.
+// MkdirAll creates a folder and its missing parents. They are durable when it returns.
 func MkdirAll(path string) error {
 	if !IsRemote(path) {
 		return MkdirMode(path, 0o777)
@@ -319,7 +321,7 @@ func OpenRaw(path string) (io.ReadCloser, error) {
 	return r, err
 }
 
-// FolderBytes is the size of the files in a folder, as far as they can be listed.
+// FolderBytes returns the size of the files in a folder, as far as they can be listed.
 func FolderBytes(path string) (n int64) {
 	if !IsRemote(path) {
 		entries, _ := os.ReadDir(path)
@@ -340,11 +342,11 @@ func FolderBytes(path string) (n int64) {
 	return n
 }
 
-// Within says whether one remote path is another or is below it.
+// Within reports whether a remote path is root or is below it.
 func Within(path, root string) bool {
 	a, b := Clean(path), Clean(root)
 	return IsRemote(a) && IsRemote(b) && (a == b || strings.HasPrefix(a, strings.TrimSuffix(b, "/")+"/"))
 }
 
-// MkdirMode is MkdirAll on this machine, with the mode of the folders made.
+// MkdirMode is like MkdirAll for local paths, with the mode of the created folders.
 func MkdirMode(path string, mode iofs.FileMode) error { return vfs.MkdirAll(vfs.OS, path, mode) }

@@ -15,15 +15,15 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// publishPatience is how long a name node may be away when a folder is to be published. It may
-// have taken hours to make.
+// publishPatience is the time for which a name node may be unreachable when a folder is to be
+// published. The folder may have taken hours to create.
 const publishPatience = 5 * time.Minute
 
-// staleAge is the age from which a temporary folder counts as left by a killed process.
+// staleAge is the age at which a temporary folder counts as the remains of a killed process.
 const staleAge = 7 * 24 * time.Hour
 
-// createRemoteDir begins a folder of a Hadoop file system. It is filled on this machine (TMPDIR).
-// Commit copies it next to its place and renames it.
+// createRemoteDir creates the working folder for a folder of a Hadoop file system on this machine
+// (TMPDIR). Commit copies it next to its final place and renames the copy.
 func createRemoteDir(name string, replace bool) (*OutDir, error) {
 	d := &OutDir{disk: vfs.OS, name: name, target: Clean(name), replace: replace, remote: true, removeParents: func() {}}
 	if err := remotely(context.Background(), name, d.checkRemote); err != nil {
@@ -36,8 +36,8 @@ func createRemoteDir(name string, replace bool) (*OutDir, error) {
 	return d, nil
 }
 
-// checkRemote refuses a target that Commit can't or must not replace, and places without write
-// permission, before hours of work go into the folder.
+// checkRemote returns an error if Commit cannot or must not replace the target, or if its folder is
+// not writable, before hours of work go into the folder.
 func (d *OutDir) checkRemote(f *hdfs.FS, name string) error {
 	if name == "/" {
 		return &UsageError{Msg: "is the root of the file system: give a folder below it"}
@@ -65,7 +65,7 @@ func (d *OutDir) checkRemote(f *hdfs.FS, name string) error {
 	if err == nil {
 		err = f.RemoveAll(probe)
 	}
-	// Parents are made when the folder is published, so that nothing of ours is there before.
+	// the parents are created when the folder is published, so that nothing is created before
 	if made != "" {
 		err = errors.Join(err, f.RemoveAll(made))
 	}
@@ -75,7 +75,7 @@ func (d *OutDir) checkRemote(f *hdfs.FS, name string) error {
 	return d.sweep(f, name)
 }
 
-// firstOf is the first of joined errors, for a message of one line.
+// firstOf returns the first of joined errors, for a message of one line.
 func firstOf(err error) error {
 	if j, ok := err.(interface{ Unwrap() []error }); ok {
 		return j.Unwrap()[0]
@@ -83,7 +83,8 @@ func firstOf(err error) error {
 	return err
 }
 
-// makeParents makes dir, and returns the outermost folder that it had to make; "": none.
+// makeParents creates dir and returns the outermost folder that it had to create, or "" if there
+// was none.
 func (d *OutDir) makeParents(f *hdfs.FS, dir string) (made string, err error) {
 	for at := dir; at != "/"; at = path.Dir(at) {
 		if info, err := f.Stat(at); err == nil {
@@ -102,18 +103,18 @@ func (d *OutDir) makeParents(f *hdfs.FS, dir string) (made string, err error) {
 	return made, f.MkdirAll(dir)
 }
 
-// tempName is a unique name next to the folder's.
+// tempName returns a unique name next to the folder's.
 func (d *OutDir) tempName(name string) string {
 	dir, base := path.Split(name)
 	return dir + "." + base + "." + strings.ToLower(rand.Text()[:13]) + ".part"
 }
 
-// sweep removes what processes killed long ago have left next to the folder.
+// sweep removes the remains of processes that were killed long ago, next to the folder.
 func (d *OutDir) sweep(f *hdfs.FS, name string) error {
 	dir, base := path.Split(name)
 	list, err := f.ReadDir(path.Clean(dir))
 	if err != nil {
-		return nil // its parents do not exist yet
+		return nil // its parents do not exist
 	}
 	for _, e := range list {
 		if strings.HasPrefix(e.Name(), "."+base+".") && strings.HasSuffix(e.Name(), ".part") &&
@@ -126,7 +127,7 @@ func (d *OutDir) sweep(f *hdfs.FS, name string) error {
 	return nil
 }
 
-// publishRemote copies the folder next to its place, marks it as whole and renames it.
+// publishRemote copies the folder next to its final place, marks it as complete and renames it.
 func (d *OutDir) publishRemote() error {
 	f, name, err := dial(context.Background(), d.target, publishPatience)
 	if err != nil {
@@ -167,7 +168,7 @@ func (d *OutDir) uploadMarked(f *hdfs.FS, temp, name string) error {
 	if err != nil {
 		return err
 	}
-	// HDFS can't exchange two folders. Between two renames no folder has the name.
+	// HDFS cannot exchange two folders: between the two renames, no folder has the name
 	old := d.tempName(name)
 	if err := f.Rename(name, old); err != nil {
 		return err
@@ -179,12 +180,12 @@ func (d *OutDir) uploadMarked(f *hdfs.FS, temp, name string) error {
 	return f.RemoveAll(old)
 }
 
-// Files writes small files to one file system, over one connection if that is a remote one. For
-// one goroutine. The zero value is ready.
+// Files writes small files to one file system, over one connection if it is remote. It is used by
+// one goroutine. The zero value is ready to use.
 type Files struct{ remote *hdfs.FS }
 
-// Write writes a whole file in one atomic step. Its folder must exist, and be on the file system
-// of the first file.
+// Write writes a file in one atomic step. Its folder must exist, and be on the file system of the
+// first file.
 func (w *Files) Write(path string, data []byte) error {
 	if !IsRemote(path) {
 		return WriteFile(path, data)
@@ -201,7 +202,7 @@ func (w *Files) Write(path string, data []byte) error {
 	return Explain(path, w.remote.WriteNew(l.Path, data))
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (w *Files) Close() error {
 	if w.remote == nil {
 		return nil
@@ -209,7 +210,7 @@ func (w *Files) Close() error {
 	return w.remote.Close()
 }
 
-// createRemoteFile begins a file of a Hadoop file system.
+// createRemoteFile creates a file of a Hadoop file system.
 func createRemoteFile(path string) (*OutFile, error) {
 	f, name, err := dial(context.Background(), path, 0)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Canonical turns a path into the form that the rest of the program uses: hdfs://HOST/PATH, or a
-// path of this machine. It accepts what Hadoop's tools accept: schemes in any case, hdfs:/PATH
-// for hdfs:///PATH, and file:///PATH. It refuses schemes of other file systems, which would
-// otherwise be taken for names of local folders.
+// Canonical converts a path to the form that the rest of the program uses: hdfs://HOST/PATH, or a
+// local path. It accepts the forms that Hadoop's tools accept: schemes in any case, hdfs:/PATH for
+// hdfs:///PATH, and file:///PATH. It refuses schemes of other file systems, which would otherwise
+// be taken for names of local folders.
 func Canonical(path string) (string, error) {
 	scheme, rest, ok := strings.Cut(path, ":")
 	if !ok || !isScheme(scheme) {
@@ -33,7 +33,7 @@ func Canonical(path string) (string, error) {
 	return path, nil // a local name with a colon
 }
 
-// isScheme recognises what may stand before the colon of a URL (RFC 3986, 3.1).
+// isScheme reports whether s may precede the colon of a URL (RFC 3986, 3.1).
 func isScheme(s string) bool {
 	for i, c := range []byte(s) {
 		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
@@ -44,7 +44,7 @@ func isScheme(s string) bool {
 	return s != ""
 }
 
-// explainNew is Explain for a file to be made: only its folder may be missing.
+// explainNew is like Explain, for a file to be created: only its folder can be missing.
 func explainNew(path string, err error) error {
 	if dir := Dir(path); errors.Is(err, iofs.ErrNotExist) && !Exists(dir) {
 		return &InputError{Path: path, Err: err, Msg: "no such directory as " + dir + ": make it first, or " +

@@ -49,7 +49,8 @@ func FuzzCanonical(f *testing.F) {
 	})
 }
 
-// A file to be made in a folder that is not there names the folder.
+// TestNewFileNamesTheMissingFolder checks that the error for a new file in a missing folder names
+// the folder.
 func TestNewFileNamesTheMissingFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "p")
 	path := filepath.Join(dir, "wf")

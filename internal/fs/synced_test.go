@@ -43,7 +43,7 @@ func TestSyncedChild(t *testing.T) {
 	}
 }
 
-// Calls of a trace as strace writes them with the paths of open files.
+// These patterns match calls in strace's output with the paths of open files.
 var (
 	traced     = regexp.MustCompile(`^(?:\d+ +)?(mkdirat|renameat2?|unlinkat|fsync|openat)\((.*)\)\s+= \d+`)
 	tracedPath = regexp.MustCompile(`(?:<([^>]*)>)?, "([^"]*)"`)
@@ -105,9 +105,9 @@ func trace(t *testing.T, dir, force string) (calls []tracedCall) {
 	return calls
 }
 
-// Whatever stands at the end of a training, an export or an ingest was put on disk: each file is synced, and
-// behind each folder made and each rename the folder above is. With --force that happens before any
-// file of the old model goes.
+// TestSynced checks that all files at the end of a training, an export or an ingest are durable:
+// each file is synced, and after each created folder and each rename the parent folder is synced.
+// With --force this happens before any file of the old model is removed.
 func TestSynced(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "data.svm"), []byte(killedData()), 0o666); err != nil {
@@ -121,7 +121,7 @@ func TestSynced(t *testing.T) {
 			made := ""
 			switch {
 			case c.name == "openat":
-				final := strings.Replace(c.paths[0], ".part/", "/", 1) // where its folder is published
+				final := strings.Replace(c.paths[0], ".part/", "/", 1) // the place where its folder is published
 				if info, err := os.Lstat(final); err != nil || !info.Mode().IsRegular() || !strings.HasPrefix(final, dir) {
 					continue
 				}

@@ -9,15 +9,15 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// Names of temporary folders: taxon-WHAT-RANDOM.tmp.
+// Temporary folders have names of the form taxon-WHAT-RANDOM.tmp.
 const (
 	tempPrefix = "taxon-"
 	tempSuffix = ".tmp"
 )
 
-// TempDir makes a temporary folder on this machine (in TMPDIR); what is a short name of its
-// purpose. First it removes those of killed processes; living processes lock theirs. done removes
-// the folder.
+// TempDir creates a temporary folder on this machine (in TMPDIR). `what` is a short name of its
+// purpose. done removes the folder. TempDir first removes the folders of killed processes, which
+// are those that no process has locked.
 func TempDir(what string) (dir string, done func(), err error) {
 	dir, lock, err := tempDir(what)
 	if err != nil {
@@ -29,7 +29,7 @@ func TempDir(what string) (dir string, done func(), err error) {
 	}, nil
 }
 
-// tempDir is TempDir; closing lock releases the lock.
+// tempDir is like TempDir. Closing lock releases the lock.
 func tempDir(what string) (dir string, lock vfs.File, err error) {
 	sweepTemp()
 	const tries = 100
@@ -48,13 +48,13 @@ func tempDir(what string) (dir string, lock vfs.File, err error) {
 			os.RemoveAll(dir)
 			return "", nil, Explain(dir, err)
 		}
-		// Before it was locked, another process took it for a killed one's.
+		// before it was locked, another process took it for that of a killed one
 	}
 	return "", nil, Inputf(os.TempDir(), 0, "temporary folders vanish there: set TMPDIR to another folder")
 }
 
-// sweepTemp removes the temporary folders of killed processes. What can't be removed, such as
-// another user's, stays.
+// sweepTemp removes the temporary folders of killed processes. It ignores those that it cannot
+// remove, such as another user's.
 func sweepTemp() {
 	entries, _ := os.ReadDir(os.TempDir())
 	for _, e := range entries {

@@ -11,7 +11,7 @@ import (
 
 const envHolds = "TAXON_TEST_HOLDS_TEMP"
 
-// TestTempDirHolder is the other process of TestTempDir: it makes a folder and waits.
+// TestTempDirHolder is the second process of TestTempDir: it creates a folder and waits.
 func TestTempDirHolder(t *testing.T) {
 	if os.Getenv(envHolds) == "" {
 		t.Skip("is run by TestTempDir")
@@ -27,8 +27,8 @@ func TestTempDirHolder(t *testing.T) {
 	select {}
 }
 
-// What a killed process leaves in TMPDIR the next one removes: not what a living one holds,
-// nor what others have put there.
+// TestTempDir checks that the folder of a killed process in TMPDIR is removed by the next one, but
+// neither that of a living process nor the files of others.
 func TestTempDir(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	mine, done, err := TempDir("mine")
@@ -73,7 +73,7 @@ func TestTempDir(t *testing.T) {
 	if err := holder.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = holder.Wait() // killed
+	_ = holder.Wait() // it was killed
 	next()
 	if _, err := os.Stat(held); !os.IsNotExist(err) {
 		t.Errorf("the killed process's folder is still there (%v)", err)

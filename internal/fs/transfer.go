@@ -68,9 +68,9 @@ func readAll(r io.Reader, size int64) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// Fetch returns a local folder with the files of a folder, for callers that map files into
-// memory: a local path itself, a remote one copied to a temporary folder (TMPDIR). Call done when
-// the files are mapped or read; it removes the copy.
+// Fetch returns a local folder with the files of a folder, for callers that map files into memory:
+// the path itself if it is local, or a copy of a remote folder in TMPDIR. The caller calls done
+// when the files are mapped or read; it removes the copy.
 func Fetch(ctx context.Context, path string) (local string, done func(), err error) {
 	if !IsRemote(path) {
 		return path, func() {}, nil

@@ -1,22 +1,20 @@
 // Package jobspec derives from a job's specification the tree that is trained, and the weights of
-// its losses and edges. It is pure: coordinator, workers and clients derive the same from the same
-// specification.
+// its losses and edges. It is pure, so that coordinator, workers and clients derive the same.
 package jobspec
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 
 	"taxon/internal/data/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Tree builds the tree, or the graph, that a job trains. Coordinator and workers call it with the
+// Tree returns the tree, or the graph, that a job trains. Coordinator and workers call it with the
 // same specification, and so agree on node numbers. rooted is a property of the job's method
-// (method.Rooted). The warnings are for the user.
+// (method.Traits). The warnings are for the user.
 func Tree(spec *taxonv1.JobSpec, rooted bool) (*taxonomy.Tree, []string, error) {
-	prune, err := taxonomy.ParsePrune(spec.GetOptions().GetPrune())
+	prune, err := taxonomy.ParsePrune(spec.GetOptions().Value("prune"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -44,67 +42,44 @@ func Tree(spec *taxonv1.JobSpec, rooted bool) (*taxonomy.Tree, []string, error) 
 	return taxonomy.Build(structure, data.GetLabels(), counts, prune)
 }
 
-// Balanced is the value of Options.positive_weight that weighs a class's positives by how rare
-// they are.
+// Balanced is the value of the option positive-weight that weights a class's positives inversely to
+// their frequency.
 const Balanced = "balanced"
 
-// balancedCap bounds the weight under Balanced. A class with one instance among 10^5 would
-// otherwise have a box that no solver fills.
+// balancedCap bounds the weight under Balanced. Without it the dual variables of a class with one
+// instance among 10^5 would have an upper bound that no solver reaches.
 const balancedCap = 100
 
-// ParsePositiveWeight reads Options.positive_weight: 0 stands for Balanced.
-func ParsePositiveWeight(s string) (float64, error) {
-	switch s {
-	case "":
-		return 1, nil
-	case Balanced:
-		return 0, nil
-	}
-	w, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(w > 0) || math.IsInf(w, 0) {
-		return 0, fmt.Errorf("positive-weight %s: give a number above 0, or balanced", strconv.Quote(s))
-	}
-	return w, nil
-}
-
-// PositiveWeight is the factor of C for a class's positives. positives and instances are numbers
-// of instances, counted with their weights. The option must be valid.
-func PositiveWeight(o *taxonv1.Options, positives, instances float64) float64 {
-	w, _ := ParsePositiveWeight(o.GetPositiveWeight())
-	if w > 0 {
+// PositiveWeight returns the factor of C for a class's positives. option is the value of
+// positive-weight, which must be valid. positives and instances are total weights of instances.
+func PositiveWeight(option string, positives, instances float64) float64 {
+	if option != Balanced {
+		w, _ := strconv.ParseFloat(option, 64) // it has been parsed
 		return w
 	}
 	if positives <= 0 || 2*positives >= instances {
-		return 1 // balanced never weighs positives less than negatives
+		return 1 // balanced never weights positives below negatives
 	}
 	return min((instances-positives)/positives, balancedCap)
 }
 
-// InternalWeight is the weight of an edge between two internal nodes.
-func InternalWeight(o *taxonv1.Options) float64 {
-	if b := o.GetInternalWeight(); b > 0 {
-		return b
-	}
-	return 1
-}
-
-// Values of the option edge-weights: what the weights of edges between internal nodes depend on.
+// Values of the option edge-weights, which selects how the weights of edges between internal nodes
+// are determined.
 const (
 	EdgesEven  = "even"
 	EdgesDepth = "depth"
 	EdgesSize  = "size"
 )
 
-// EdgeWeights are the weights of the edges above a tree's internal nodes; nil: InternalWeight
-// between two internal nodes, and 1 above a root.
-func EdgeWeights(tree *taxonomy.Tree, o *taxonv1.Options) []float64 {
-	by := o.Value("edge_weights")
-	if tree.IsGraph() || by == "" || by == EdgesEven {
+// EdgeWeights returns the weights of the edges above a tree's internal nodes, by the values of the
+// options edge-weights and internal-weight. If it is nil, the weight is internal between two internal
+// nodes, and 1 above a root.
+func EdgeWeights(tree *taxonomy.Tree, by string, internal float64) []float64 {
+	if tree.IsGraph() || by == EdgesEven {
 		return nil
 	}
-	b := InternalWeight(o)
 	out, end := make([]float64, tree.Len()), tree.SubtreeEnd()
-	leaves := make([]int, tree.Len()+1) // before each node
+	leaves := make([]int, tree.Len()+1) // leaves before each node
 	for n, leaf := range tree.Leaf {
 		leaves[n+1] = leaves[n]
 		if leaf {
@@ -116,9 +91,9 @@ func EdgeWeights(tree *taxonomy.Tree, o *taxonv1.Options) []float64 {
 		case p < 0:
 			out[n] = 1
 		case by == EdgesDepth:
-			out[n] = float64(b * float64(tree.Depth[n]))
+			out[n] = float64(internal * float64(tree.Depth[n]))
 		default:
-			out[n] = float64(b * float64(leaves[end[n]]-leaves[n]))
+			out[n] = float64(internal * float64(leaves[end[n]]-leaves[n]))
 		}
 	}
 	return out
@@ -127,23 +102,22 @@ func EdgeWeights(tree *taxonomy.Tree, o *taxonv1.Options) []float64 {
 // CostByDegree is a value of the option cost-by.
 const CostByDegree = "degree"
 
-// TerminalCost is C/S', the weight of a terminal's losses against the pull to its neighbours'
-// mean. pull is S', the sum of its edges' weights and the anchor (Pull).
-func TerminalCost(o *taxonv1.Options, pull float64) float64 {
-	if o.Value("cost_by") == CostByDegree {
-		return o.GetC()
+// TerminalCost returns C/S', the weight of a terminal's losses relative to its attraction to its
+// neighbours' mean. by is the value of the option cost-by. pull is S', the sum of the weights of its
+// edges and the anchor; see Pull.
+func TerminalCost(by string, c, pull float64) float64 {
+	if by == CostByDegree {
+		return c
 	}
-	return o.GetC() / pull
+	return c / pull
 }
 
-// BiasApart says whether a job's biases are drawn to zero instead of to the parents' biases.
-func BiasApart(o *taxonv1.Options) bool { return o.Value("bias_pull") == BiasZero }
-
-// BiasZero is a value of the option bias-pull.
+// BiasZero is the value of the option bias-pull with which biases are regularised towards zero instead
+// of towards the parents' biases.
 const BiasZero = "zero"
 
-// Pull is S' = S_n + lambda0 of terminal n: the sum of its edges' weights (1 each) and the
-// anchor. A terminal without edges has the zero vector as its one neighbour.
+// Pull returns S' = S_n + lambda0 of terminal n: the sum of the weights of its edges (1 each) and
+// the anchor. A terminal without edges has the zero vector as its only neighbour.
 func Pull(tree *taxonomy.Tree, n uint32, anchor float64) float64 {
 	if !tree.IsGraph() || len(tree.Adjacent.Of(int32(n))) == 0 {
 		return 1
@@ -151,10 +125,10 @@ func Pull(tree *taxonomy.Tree, n uint32, anchor float64) float64 {
 	return float64(len(tree.Adjacent.Of(int32(n)))) + anchor
 }
 
-// Learnable says why a training on the data could not tell any two instances apart: every one has
-// every class; nil: it could. One class is enough if instances without it serve as negatives;
-// unlabelled says whether the job uses instances without a label. Data without any label are left
-// to Tree, which refuses them.
+// Learnable returns an error if a training on the data could not distinguish any two instances,
+// because each has every class. One class is sufficient if instances without it serve as negatives.
+// unlabelled reports whether the job uses instances without a label. Data without any label are
+// left to Tree, which refuses them.
 func Learnable(d *taxonv1.Data, unlabelled func() bool) error {
 	classes, one := 0, ""
 	for l, n := range d.GetLabelInstances() {

@@ -15,8 +15,8 @@ import (
 	"taxon/internal/model/labelset"
 )
 
-// encodeFitted encodes what was fitted after the training. Decimals are the shortest that read
-// back to the same float64.
+// encodeFitted encodes a table that was fitted after the training. Decimals are the shortest that
+// read back to the same float64.
 func encodeFitted(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -25,7 +25,8 @@ func encodeFitted(v any) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// parseFitted decodes it. Meta.validate checks whether it fits the model.
+// parseFitted decodes a table that was fitted after the training. Meta.validate checks whether it
+// fits the model.
 func parseFitted(path string, b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -38,8 +39,8 @@ func parseFitted(path string, b []byte, v any) error {
 	return nil
 }
 
-// AddCutoffs puts cut-offs that were fitted after the training into the model in dir, in place of
-// any that it has, with the seconds and CPU seconds that fitting took. The weights do not change.
+// AddCutoffs adds cut-offs that were fitted after the training to the model in dir. It replaces any
+// earlier ones. seconds and cpuSeconds are the time of fitting. The weights do not change.
 func AddCutoffs(dir string, c *labelset.Cutoffs, seconds, cpuSeconds float64) (*Report, error) {
 	return addFitted(dir, fileCutoffs, c, func(m *Manifest) error {
 		held := c.HeldOut
@@ -49,7 +50,7 @@ func AddCutoffs(dir string, c *labelset.Cutoffs, seconds, cpuSeconds float64) (*
 	})
 }
 
-// AddCalibration does the same for a calibration.
+// AddCalibration adds a calibration to the model in dir, as AddCutoffs does with cut-offs.
 func AddCalibration(dir string, c *calibration.Calibration, seconds, cpuSeconds float64) (*Report, error) {
 	return addFitted(dir, fileCalibration, c, func(m *Manifest) error {
 		held := c.HeldOut
@@ -58,17 +59,18 @@ func AddCalibration(dir string, c *calibration.Calibration, seconds, cpuSeconds 
 	})
 }
 
-// Calibrated is what a report says about a calibration.
+// Calibrated describes a calibration in a report.
 type Calibrated struct {
-	Kind       string              `json:"kind"`
-	Seconds    float64             `json:"seconds"` // beside the training's
+	Kind string `json:"kind"`
+	// Seconds is the time of fitting, in addition to the training's.
+	Seconds    float64             `json:"seconds"`
 	CPUSeconds float64             `json:"cpu_seconds"`
 	HeldOut    calibration.HeldOut `json:"held_out"`
 }
 
-// addFitted puts a file into the model in dir; report adds it to the manifest, or refuses it. The
-// manifest is replaced last. So if a crash interrupts the call the model is found damaged, and is
-// never taken for one with the other file.
+// addFitted adds a file to the model in dir. report adds it to the manifest, or returns an error.
+// The manifest is replaced last, so a crash leaves a model that is recognised as damaged and never
+// one that is taken for another.
 func addFitted(dir, name string, v any, report func(*Manifest) error) (*Report, error) {
 	m, err := readManifest(dir)
 	if err != nil {

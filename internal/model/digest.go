@@ -12,23 +12,28 @@ import (
 	"taxon/internal/model/shard"
 )
 
-// Digest computes weights_sha256: the SHA-256 of the node records in node order. A Writer has
+// Digest computes weights_sha256, the SHA-256 of the node records in node order. A Writer contains
 // one. Used alone, it gives the digest of weights that are not stored.
 type Digest struct {
-	tree    *taxonomy.Tree
-	form    form.Form
-	columns int // of the weight vectors, the bias included
-	next    int // node expected next
+	tree *taxonomy.Tree
+	form form.Form
+	// columns is the length of the weight vectors, including the bias.
+	columns int
+	// next is the node that must follow.
+	next int
 
-	path      *shard.Path[float32] // effective vectors, to drop redundant overrides
-	kept      []uint32             // scratch: the record's columns
-	values    []float32
-	buf       []byte // the last record
+	// path holds effective vectors, to find redundant overrides.
+	path *shard.Path[float32]
+	// kept and values are scratch memory for a record.
+	kept   []uint32
+	values []float32
+	// buf is the last record.
+	buf       []byte
 	overrides int
 	weights   hash.Hash
 }
 
-// NewDigest begins the digest of a tree's weights over so many columns (the features, and one
+// NewDigest starts the digest of a tree's weights with a number of columns (the features, and one
 // more with a bias), in the form of a model.
 func NewDigest(tree *taxonomy.Tree, columns int, form form.Form) *Digest {
 	columns = form.Width(columns)
@@ -49,7 +54,7 @@ func (d *Digest) WriteNode(n int, columns []uint32, values []float32) error {
 	d.path.LeaveTo(d.form.Above(d.tree.Parent[n]))
 	d.keep(columns, values)
 	if !d.tree.Leaf[n] && d.form.Weights == form.Overrides {
-		// The path keeps the columns, so they must not be in the scratch slice.
+		// The path retains the columns, so it gets a copy of the scratch slice.
 		d.path.Override(int32(n), slices.Clone(d.kept), d.values)
 	}
 	d.next++
@@ -59,7 +64,7 @@ func (d *Digest) WriteNode(n int, columns []uint32, values []float32) error {
 	return nil
 }
 
-// keep copies the pairs that differ from the parent's into kept and values.
+// keep copies the pairs that differ from the parent's values into kept and values.
 func (d *Digest) keep(columns []uint32, values []float32) {
 	kept := slices.Grow(d.kept[:0], len(columns))[:len(columns)]
 	other := slices.Grow(d.values[:0], len(columns))[:len(columns)]
@@ -74,7 +79,7 @@ func (d *Digest) keep(columns []uint32, values []float32) {
 	d.kept, d.values = kept[:at], other[:at]
 }
 
-// Sum is the digest in hex, after every node was written.
+// Sum returns the digest in hex. It returns an error unless every node was written.
 func (d *Digest) Sum() (string, error) {
 	if err := d.whole(); err != nil {
 		return "", err
@@ -82,9 +87,10 @@ func (d *Digest) Sum() (string, error) {
 	return d.sum(), nil
 }
 
+// sum returns the digest of the nodes so far, in hex.
 func (d *Digest) sum() string { return hex.EncodeToString(d.weights.Sum(nil)) }
 
-// whole says whether every node was written.
+// whole returns an error unless every node was written.
 func (d *Digest) whole() error {
 	if n := d.tree.Len(); d.next != n {
 		return fmt.Errorf("write model: %d of %d nodes written", d.next, n)

@@ -35,6 +35,7 @@ const (
 	featuresMagic   = "TXFEATS\x01"
 )
 
+// encodeStructure encodes the tree and the user's hierarchy.
 func encodeStructure(m *Meta) []byte {
 	var b bytes.Buffer
 	t := m.Tree
@@ -55,7 +56,7 @@ func encodeStructure(m *Meta) []byte {
 	return b.Bytes()
 }
 
-// encodeHierarchy writes the user's structure: all names, then the edges as numbers of names.
+// encodeHierarchy encodes the user's hierarchy: all names, then the edges as indices of names.
 func encodeHierarchy(b *bytes.Buffer, s *taxonomy.Structure) {
 	if s == nil {
 		b.WriteString(noHierarchy)
@@ -71,7 +72,7 @@ func encodeHierarchy(b *bytes.Buffer, s *taxonomy.Structure) {
 	}
 }
 
-// lines splits a small text file into tab-separated fields, and places its errors.
+// lines splits a small text file into tab-separated fields, and adds the place to errors.
 type lines struct {
 	path string
 	rest string
@@ -96,9 +97,10 @@ func (l *lines) next(fields int) ([]string, error) {
 	return f, nil
 }
 
+// fail returns an error at the current line.
 func (l *lines) fail(msg string) error { return &fs.InputError{Path: l.path, Line: l.line, Msg: msg} }
 
-// header reads the line that names the kind of the file.
+// header reads the line that identifies the kind of file.
 func (l *lines) header(want string) error {
 	f, err := l.next(1)
 	if err == nil && f[0] != want {
@@ -107,8 +109,8 @@ func (l *lines) header(want string) error {
 	return err
 }
 
-// count reads a line "key<TAB>n". n is at most the number of bytes left, so that a damaged number
-// cannot make the reader allocate more than the file justifies.
+// count reads a line "key<TAB>n". n is at most the number of remaining bytes, so that a damaged
+// number cannot make the reader allocate more than the file justifies.
 func (l *lines) count(key string) (int, error) {
 	f, err := l.next(2)
 	if err != nil {
@@ -121,6 +123,7 @@ func (l *lines) count(key string) (int, error) {
 	return n, nil
 }
 
+// end returns an error unless the file ends here.
 func (l *lines) end() error {
 	if l.rest != "" {
 		l.line++
@@ -129,6 +132,7 @@ func (l *lines) end() error {
 	return nil
 }
 
+// clip shortens a text for an error.
 func clip(s string) string {
 	if len(s) > 40 {
 		return s[:40]
@@ -136,8 +140,8 @@ func clip(s string) string {
 	return s
 }
 
-// parseStructure is the inverse of encodeStructure. It also computes the tree's depths. checkTree
-// checks whether the tree is sound.
+// parseStructure is the inverse of encodeStructure. It also computes the depths of the nodes.
+// checkTree verifies the tree.
 func parseStructure(path string, b []byte) (*taxonomy.Tree, *taxonomy.Structure, error) {
 	l := &lines{path: path, rest: string(b)}
 	if err := l.header(structureMagic); err != nil {
@@ -163,7 +167,7 @@ func parseStructure(path string, b []byte) (*taxonomy.Tree, *taxonomy.Structure,
 			return nil, nil, l.fail("not a node (parent, kind, role, label, name)")
 		}
 		if parent < -1 || parent >= int64(i) {
-			return nil, nil, l.fail("a parent must stand before its children")
+			return nil, nil, l.fail("a parent must precede its children")
 		}
 		t.Parent[i], t.Kind[i], t.Leaf[i], t.Label[i], t.Name[i] = int32(parent), kind, f[2] == "terminal", int32(label),
 			textlines.FromField(f[4])
@@ -178,6 +182,7 @@ func parseStructure(path string, b []byte) (*taxonomy.Tree, *taxonomy.Structure,
 	return t, s, err
 }
 
+// parseHierarchy is the inverse of encodeHierarchy.
 func parseHierarchy(l *lines) (*taxonomy.Structure, error) {
 	if l.rest == noHierarchy {
 		return nil, nil
@@ -213,6 +218,7 @@ func parseHierarchy(l *lines) (*taxonomy.Structure, error) {
 	return s, l.end()
 }
 
+// encodeLabels encodes the labels with their counts.
 func encodeLabels(m *Meta) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\nlabels\t%d\n", labelsMagic, len(m.Labels))
@@ -222,6 +228,7 @@ func encodeLabels(m *Meta) []byte {
 	return b.Bytes()
 }
 
+// parseLabels is the inverse of encodeLabels.
 func parseLabels(path string, b []byte) ([]string, []uint32, error) {
 	l := &lines{path: path, rest: string(b)}
 	if err := l.header(labelsMagic); err != nil {
@@ -246,6 +253,7 @@ func parseLabels(path string, b []byte) ([]string, []uint32, error) {
 	return names, counts, l.end()
 }
 
+// encodeVocabulary encodes words with their document frequencies.
 func encodeVocabulary(t *Text) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\nwords\t%d\n", vocabularyMagic, len(t.Vocabulary))
@@ -255,6 +263,7 @@ func encodeVocabulary(t *Text) []byte {
 	return b.Bytes()
 }
 
+// parseVocabulary is the inverse of encodeVocabulary.
 func parseVocabulary(path string, b []byte) (*Text, error) {
 	l := &lines{path: path, rest: string(b)}
 	if err := l.header(vocabularyMagic); err != nil {
@@ -279,7 +288,8 @@ func parseVocabulary(path string, b []byte) (*Text, error) {
 	return t, l.end()
 }
 
-// encodeFeatures: magic, u32 count, count x u32, little-endian.
+// encodeFeatures encodes the input index of each column: magic, u32 count, count x u32,
+// little-endian.
 func encodeFeatures(feature []uint32) []byte {
 	b := make([]byte, 0, len(featuresMagic)+4+4*len(feature))
 	b = append(b, featuresMagic...)
@@ -290,6 +300,7 @@ func encodeFeatures(feature []uint32) []byte {
 	return b
 }
 
+// parseFeatures is the inverse of encodeFeatures.
 func parseFeatures(path string, b []byte) ([]uint32, error) {
 	head := len(featuresMagic) + 4
 	if len(b) < head || string(b[:len(featuresMagic)]) != featuresMagic {
@@ -306,6 +317,7 @@ func parseFeatures(path string, b []byte) ([]uint32, error) {
 	return feature, nil
 }
 
+// encodeTrace encodes the trace as lines of JSON.
 func encodeTrace(rows []TraceRow) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -317,6 +329,7 @@ func encodeTrace(rows []TraceRow) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// parseTrace is the inverse of encodeTrace.
 func parseTrace(path string, b []byte) ([]TraceRow, error) {
 	var rows []TraceRow
 	for i, line := range strings.Split(strings.TrimSuffix(string(b), "\n"), "\n") {

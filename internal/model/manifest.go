@@ -12,8 +12,9 @@ import (
 	"taxon/internal/model/shard"
 )
 
-// The versions of the format. Version: a model as it was trained. PrunedVersion: a pruned one.
-// FormVersion: either of them with a form of its own. A reader refuses any other version.
+// Versions of the format. Version is that of a model as it was trained, PrunedVersion that of a
+// pruned model, and FormVersion that of either with a form other than the default. A reader rejects
+// any other version.
 const (
 	Version       = 1
 	PrunedVersion = 2
@@ -22,49 +23,57 @@ const (
 
 const formatName = "taxon-model"
 
-// maxManifestBytes bounds what a reader takes in before anything is verified. A manifest has
-// about 150 bytes a weight shard, so this allows 400,000 shards.
+// maxManifestBytes bounds what a reader accepts before anything is verified. A manifest takes about
+// 150 bytes per weight shard, so this allows 400,000 shards.
 const maxManifestBytes = 64 << 20
 
 // Counts are the sizes of a model.
 type Counts struct {
 	Nodes     int `json:"nodes"`
 	Terminals int `json:"terminals"`
-	Features  int `json:"features"` // without the bias
-	Labels    int `json:"labels"`
-	Edges     int `json:"edges"`     // of the structure file; -1: none was given
-	Overrides int `json:"overrides"` // stored weights
+	// Features does not include the bias.
+	Features int `json:"features"`
+	Labels   int `json:"labels"`
+	// Edges is the number of edges of the structure file, or -1 if none was given.
+	Edges int `json:"edges"`
+	// Overrides is the number of stored weights.
+	Overrides int `json:"overrides"`
 }
 
 // File describes one file of the model.
 type File struct {
-	Name      string `json:"name"`
-	Bytes     int64  `json:"bytes"`
-	SHA256    string `json:"sha256"`
-	FirstNode int    `json:"first_node,omitempty"` // weight shards only
-	Nodes     int    `json:"nodes,omitempty"`      // weight shards only
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+	// FirstNode and Nodes are set for weight shards only.
+	FirstNode int `json:"first_node,omitempty"`
+	Nodes     int `json:"nodes,omitempty"`
 
-	FirstColumn int `json:"first_column,omitempty"` // packed shards only
-	Columns     int `json:"columns,omitempty"`      // packed shards only
+	// FirstColumn and Columns are set for packed shards only.
+	FirstColumn int `json:"first_column,omitempty"`
+	Columns     int `json:"columns,omitempty"`
 }
 
-// Manifest is manifest.json.
+// Manifest is the content of manifest.json.
 type Manifest struct {
-	Checksum string   `json:"checksum"` // see encodeManifest; first in the file
+	// Checksum is the first field of the file; see encodeManifest.
+	Checksum string   `json:"checksum"`
 	Format   string   `json:"format"`
 	Version  int      `json:"version"`
 	Options  Options  `json:"options"`
 	Data     DataInfo `json:"data"`
 	Counts   Counts   `json:"counts"`
-	Pruned   *Pruned  `json:"pruned,omitempty"` // of a pruned model
+	// Pruned is nil unless the model is pruned.
+	Pruned *Pruned `json:"pruned,omitempty"`
 
-	Form form.Form `json:"form,omitzero"` // version 3 only
+	// Form is set in version 3 only.
+	Form form.Form `json:"form,omitzero"`
 
 	Report Report `json:"report"`
 	Files  []File `json:"files"`
 }
 
-// version is the version of a manifest with these contents.
+// version returns the version of a manifest with these contents.
 func (m *Manifest) version() int {
 	switch {
 	case m.Form != form.Form{}:
@@ -75,14 +84,13 @@ func (m *Manifest) version() int {
 	return Version
 }
 
-// checksumPrefix opens every manifest; the 64 hex digits follow it.
+// checksumPrefix is the beginning of every manifest, followed by 64 hex digits.
 const checksumPrefix = "{\n  \"checksum\": \""
 
 var zeroSum = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
 // encodeManifest encodes m with its checksum: the SHA-256 of the file's bytes with sixty-four '0'
-// in the checksum's place. As it covers the bytes, any program can verify it without our JSON
-// encoder.
+// in the checksum's place. It covers bytes, so any program can verify it without our JSON encoder.
 func encodeManifest(m Manifest) ([]byte, error) {
 	m.Checksum = zeroSum
 	b, err := json.MarshalIndent(m, "", "  ")
@@ -129,7 +137,7 @@ func (m *Manifest) check() error {
 	if m.Data.Text {
 		need[fileVocabulary] = true
 	}
-	optional := map[string]bool{fileCutoffs: true, fileCalibration: true} // each once
+	optional := map[string]bool{fileCutoffs: true, fileCalibration: true} // each at most once
 	at, shards := 0, 0                                                    // nodes, or columns, in the shards so far
 	for _, f := range m.Files {
 		if len(f.SHA256) != len(zeroSum) || f.Bytes < 0 {
@@ -169,7 +177,7 @@ func (m *Manifest) check() error {
 	return fmt.Errorf("weight shards hold %d nodes, the model has %d", at, m.shardSpan())
 }
 
-// shardSpan is what all shards hold together: nodes, or columns if the model is pruned.
+// shardSpan returns the number of nodes in all shards, or of columns if the model is pruned.
 func (m *Manifest) shardSpan() int {
 	switch {
 	case m.Pruned == nil:

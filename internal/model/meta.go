@@ -17,122 +17,151 @@ import (
 )
 
 // Options are the options of the training. Own holds those that only the method and the trainer
-// know. Names are those of the command line, with underscores.
+// know. Their names are those of the command line, with underscores for hyphens.
 type Options struct {
-	Method     string  `json:"method"`
-	Loss       string  `json:"loss,omitempty"`
-	Bias       float64 `json:"bias"`                  // 0: no bias feature
-	Graph      string  `json:"graph,omitempty"`       // hex SHA-256 of the edges of --graph
-	DAG        string  `json:"dag,omitempty"`         // how a structure with several parents was read
-	PriorShift float64 `json:"prior_shift,omitempty"` // in the bias weights of the terminals; unset: 0
-	WarmStart  string  `json:"warm_start,omitempty"`  // weights_sha256 of the model that it began at
-	EarlyStop  string  `json:"early_stop,omitempty"`  // hex SHA-256 of the held-out data that ended it
+	Method string `json:"method"`
+	Loss   string `json:"loss,omitempty"`
+	// Bias is the value of the bias feature. Zero means that there is none.
+	Bias float64 `json:"bias"`
+	// Graph is the hex SHA-256 of the edges of the class graph.
+	Graph string `json:"graph,omitempty"`
+	// DAG is the treatment of a structure in which classes have several parents.
+	DAG string `json:"dag,omitempty"`
+	// PriorShift is the factor of the prior shift in the bias weights of the terminals.
+	PriorShift float64 `json:"prior_shift,omitempty"`
+	// WarmStart is the weights_sha256 of the model that the training started at.
+	WarmStart string `json:"warm_start,omitempty"`
+	// EarlyStop is the hex SHA-256 of the held-out data that ended the training.
+	EarlyStop string `json:"early_stop,omitempty"`
 
 	Own map[string]json.RawMessage `json:"-"`
 }
 
-// DataInfo says what the training data were and how they were read, so that instances to predict
-// are read alike.
+// DataInfo describes the training data and how they were read, so that instances to predict are
+// read in the same way.
 type DataInfo struct {
-	Fingerprint string `json:"fingerprint"` // hex SHA-256 of the content
+	// Fingerprint is the hex SHA-256 of the content.
+	Fingerprint string `json:"fingerprint"`
 	Instances   int    `json:"instances"`
 	Nonzeros    int64  `json:"nonzeros"`
-	Positives   int64  `json:"positives"`         // sum over instances of their labels
-	ZeroBased   bool   `json:"zero_based"`        // indices in the input counted from 0
-	Text        bool   `json:"text"`              // instances were text: there is a vocabulary
-	Strings     string `json:"strings,omitempty"` // instances were sequences: the flags of their kernel
+	// Positives is the sum over the instances of their numbers of labels.
+	Positives int64 `json:"positives"`
+	// ZeroBased reports that indices in the input started at 0.
+	ZeroBased bool `json:"zero_based"`
+	// Text reports that instances were text. There is a vocabulary then.
+	Text bool `json:"text"`
+	// Strings holds the flags of the kernel if instances were sequences, and is empty otherwise.
+	Strings string `json:"strings,omitempty"`
 
-	InstanceWeights float64 `json:"instance_weights,omitempty"` // their sum; unset: all were 1
+	// InstanceWeights is the sum of the instances' weights. It is zero if all were 1.
+	InstanceWeights float64 `json:"instance_weights,omitempty"`
 
-	// of data from tables: the columns, and how numbers are scaled
+	// Table holds the columns and the scaling of numbers, for data from tables. It is nil
+	// otherwise.
 	Table *table.Schema `json:"table,omitempty"`
 }
 
-// maxSingleLabel: data with at most this many labels an instance are single-label data. Their
-// prediction is the best class alone.
+// maxSingleLabel is the mean number of labels per instance up to which data count as single-label
+// data, for which the best class alone is predicted.
 const maxSingleLabel = 1.1
 
-// MultiLabel says whether instances have so many labels that the best class alone is no good
+// MultiLabel reports whether instances have so many labels that the best class alone is a poor
 // prediction.
 func (d DataInfo) MultiLabel() bool {
 	return float64(d.Positives) > maxSingleLabel*float64(d.Instances)
 }
 
-// Report holds the figures of a finished training (the keys of `train --json`).
+// Report holds the figures of a finished training. Its JSON keys are those of `train --json`.
 type Report struct {
-	Method        string   `json:"method"`
-	Instances     int      `json:"instances"`
-	Weights       float64  `json:"instance_weights,omitempty"` // their sum; unset: all were 1
-	Features      int      `json:"features"`
-	Nonzeros      int64    `json:"nonzeros"`
-	Nodes         int      `json:"nodes"`
-	Terminals     int      `json:"terminals"`
-	Sweeps        int      `json:"sweeps"`
-	Objective     float64  `json:"objective"`
-	Dual          *float64 `json:"dual"`                  // nil: the method has no certificate
-	Gap           *float64 `json:"gap"`                   // relative, (P-D)/P; nil as Dual
-	Certificate   string   `json:"certificate,omitempty"` // gap, lower_bound or stationarity
-	StoppedBy     string   `json:"stopped_by"`
-	Seconds       float64  `json:"seconds"`
-	CPUSeconds    float64  `json:"cpu_seconds"`
-	PeakRSSBytes  int64    `json:"peak_rss_bytes"`
-	WeightsSHA256 string   `json:"weights_sha256"` // filled in by Writer.Close
+	Method    string `json:"method"`
+	Instances int    `json:"instances"`
+	// Weights is the sum of the instances' weights. It is zero if all were 1.
+	Weights   float64 `json:"instance_weights,omitempty"`
+	Features  int     `json:"features"`
+	Nonzeros  int64   `json:"nonzeros"`
+	Nodes     int     `json:"nodes"`
+	Terminals int     `json:"terminals"`
+	Sweeps    int     `json:"sweeps"`
+	Objective float64 `json:"objective"`
+	// Dual is the dual objective. It is nil if the method has no certificate.
+	Dual *float64 `json:"dual"`
+	// Gap is the relative duality gap (P-D)/P. It is nil if Dual is.
+	Gap *float64 `json:"gap"`
+	// Certificate is gap, lower_bound or stationarity.
+	Certificate  string  `json:"certificate,omitempty"`
+	StoppedBy    string  `json:"stopped_by"`
+	Seconds      float64 `json:"seconds"`
+	CPUSeconds   float64 `json:"cpu_seconds"`
+	PeakRSSBytes int64   `json:"peak_rss_bytes"`
+	// WeightsSHA256 is filled in by Writer.Close.
+	WeightsSHA256 string `json:"weights_sha256"`
 
-	// of a training that ran out of time; nil: no sweep was better
+	// Better is an earlier sweep with a better certificate, of a training that ran out of time. It
+	// is nil if there was none.
 	Better *Better `json:"better,omitempty"`
-	// caps of earlier runs of a training that was resumed, oldest first
+	// CapsBefore are the caps of earlier runs of a training that was resumed, oldest first.
 	CapsBefore []PastCaps `json:"caps_before,omitempty"`
 
-	// multi-label data: time of hold-out and fit, not in Seconds
-	CutoffSeconds *float64          `json:"cutoff_seconds,omitempty"`
-	CutoffCPU     *float64          `json:"cutoff_cpu_seconds,omitempty"`
-	CutoffGoal    string            `json:"cutoff_goal,omitempty"` // at which they aim
-	CutoffRule    string            `json:"cutoff_rule,omitempty"` // the rule that came nearest to it
-	HeldOut       *labelset.HeldOut `json:"held_out,omitempty"`    // what the cut-offs reached there
+	// CutoffSeconds is, for multi-label data, the time of fitting cut-offs, including the trainings
+	// on parts. Seconds does not include it.
+	CutoffSeconds *float64 `json:"cutoff_seconds,omitempty"`
+	CutoffCPU     *float64 `json:"cutoff_cpu_seconds,omitempty"`
+	// CutoffGoal is the measure that the cut-offs maximise.
+	CutoffGoal string `json:"cutoff_goal,omitempty"`
+	// CutoffRule is the rule that is best by this measure.
+	CutoffRule string `json:"cutoff_rule,omitempty"`
+	// HeldOut is the performance of the cut-offs on held-out rows.
+	HeldOut *labelset.HeldOut `json:"held_out,omitempty"`
 
 	Calibration *Calibrated `json:"calibration,omitempty"`
-	// what that cost; nil: the model is whole, or nobody has measured
+	// Pruned is the cost of pruning. It is nil if the model is not pruned, or if the cost is
+	// unknown.
 	Pruned *PruneCost `json:"pruned,omitempty"`
 
-	// Own has the options and figures that only this method reports. In JSON they stand beside
-	// the others.
+	// Own holds the options and figures that only this method reports. In JSON their keys are
+	// beside the others.
 	Own map[string]json.RawMessage `json:"-"`
 }
 
-// Better is a sweep with a better certificate than the weights that were written, which are of a
+// Better is a sweep with a better certificate than that of the written weights, which are of a
 // later sweep.
 type Better struct {
 	Sweep int     `json:"sweep"`
 	Gap   float64 `json:"gap"`
 }
 
-// PastCaps are the caps that a training had until it was resumed with others. Trainings with
-// equal options and past caps have equal weights, except where a cap on seconds ended one: then
-// the clock had a say.
+// PastCaps are the caps that a training had before it was resumed with others. Trainings with equal
+// options and past caps have equal weights, except where a cap on seconds ended one, because that
+// depends on the machine's speed.
 type PastCaps struct {
-	Sweep      int     `json:"sweep"` // the last sweep done under them
-	Gap        float64 `json:"gap"`
-	MaxSweeps  int     `json:"max_sweeps"`  // 0: no cap
-	MaxSeconds float64 `json:"max_seconds"` // 0: no cap
+	// Sweep is the last sweep under these caps.
+	Sweep int     `json:"sweep"`
+	Gap   float64 `json:"gap"`
+	// MaxSweeps is 0 without a cap.
+	MaxSweeps int `json:"max_sweeps"`
+	// MaxSeconds is 0 without a cap.
+	MaxSeconds float64 `json:"max_seconds"`
 }
 
-// TraceRow is one sweep of trace.jsonl; nil where a figure was not computed.
+// TraceRow is one line of trace.jsonl: a sweep. Figures that were not computed are nil.
 type TraceRow struct {
 	Sweep     int      `json:"sweep"`
 	Phase     string   `json:"phase"`
 	Objective *float64 `json:"objective"`
 	Dual      *float64 `json:"dual"`
 	Gap       *float64 `json:"gap"`
-	Bound     *float64 `json:"bound,omitempty"` // on the evidence: -Objective
-	Seconds   float64  `json:"seconds"`
-	MicroF1   *float64 `json:"micro_f1,omitempty"`
-	MacroF1   *float64 `json:"macro_f1,omitempty"`
+	// Bound is the lower bound of the evidence, -Objective.
+	Bound   *float64 `json:"bound,omitempty"`
+	Seconds float64  `json:"seconds"`
+	MicroF1 *float64 `json:"micro_f1,omitempty"`
+	MacroF1 *float64 `json:"macro_f1,omitempty"`
 }
 
-// Named says whether features have names.
+// Named reports whether features have names.
 func (m *Model) Named() bool { return m.Text != nil || len(m.terms) > 0 }
 
-// Word is the name of a column's feature: a word, or a number column of a table; "": it has none.
+// Word returns the name of a column's feature, which is a word or a number column of a table. It is
+// empty if the feature has no name.
 func (m *Model) Word(column int) string {
 	if m.Text != nil {
 		return m.Text.Vocabulary[column]
@@ -143,31 +172,40 @@ func (m *Model) Word(column int) string {
 	return ""
 }
 
-// Text is what turns words into columns.
+// Text is the mapping from words to columns.
 type Text struct {
-	Vocabulary []string  // column -> word
-	IDF        []float64 // column -> idf
+	// Vocabulary holds the word of each column.
+	Vocabulary []string
+	// IDF holds the inverse document frequency of each column.
+	IDF []float64
 }
 
-// Meta is everything in a model except its weights and its report.
+// Meta is all of a model except its weights and its report.
 type Meta struct {
 	Options Options
-	// what the records hold and how they predict; the method sets it
-	Form        form.Form
-	Data        DataInfo
-	Tree        *taxonomy.Tree      // the trained tree
-	Structure   *taxonomy.Structure // as the user gave it, for evaluation; nil: none was given
-	Labels      []string            // label id -> name
-	LabelCounts []uint32            // label id -> training instances that bear it
-	// column -> index in the input, 1-based; its length is the number of columns
+	// Form describes the records and the prediction. It is set by the method.
+	Form form.Form
+	Data DataInfo
+	// Tree is the trained tree.
+	Tree *taxonomy.Tree
+	// Structure is the hierarchy as the user gave it, for evaluation. It is nil if none was given.
+	Structure *taxonomy.Structure
+	// Labels maps a label id to its name.
+	Labels []string
+	// LabelCounts maps a label id to the number of training instances that have the label.
+	LabelCounts []uint32
+	// Feature maps a column to its 1-based index in the input. Its length is the number of columns.
 	Feature []uint32
-	Text    *Text             // nil unless the data were text
-	Cutoffs *labelset.Cutoffs // nil unless fitted: multi-label data
+	// Text is nil unless the data were text.
+	Text *Text
+	// Cutoffs is nil unless cut-offs were fitted, which needs multi-label data.
+	Cutoffs *labelset.Cutoffs
 
-	Calibration *calibration.Calibration // nil unless fitted
+	// Calibration is nil unless one was fitted.
+	Calibration *calibration.Calibration
 }
 
-// columns is the width of a weight vector: the features and the bias, if any.
+// columns returns the width of a weight vector: the features and, if there is one, the bias.
 func (m *Meta) columns() int {
 	if m.Options.Bias > 0 {
 		return len(m.Feature) + 1
@@ -175,8 +213,8 @@ func (m *Meta) columns() int {
 	return len(m.Feature)
 }
 
-// validate reports all violations at once. Readers call it too, as a right checksum does not make
-// a file sound.
+// validate returns an error that lists all violations. Readers call it too, because a correct
+// checksum does not prove correct content.
 func (m *Meta) validate() error {
 	errs := []error{m.Form.Check()}
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -229,13 +267,13 @@ func (m *Meta) validate() error {
 	return errors.Join(errs...)
 }
 
-// HasProbabilities says whether scores can be shown as probabilities.
+// HasProbabilities reports whether scores can be shown as probabilities.
 func (m *Meta) HasProbabilities() bool {
 	return m.Form.Link != form.Identity || m.Calibration != nil
 }
 
-// checkTree verifies that t is numbered in depth-first preorder, that its slices agree and that
-// it has a terminal. Walks and predictions rely on that.
+// checkTree verifies that t is numbered in depth-first preorder, that its slices agree, and that it
+// has a terminal. Walks and predictions rely on this.
 func checkTree(t *taxonomy.Tree, labels int) error {
 	n := t.Len()
 	if len(t.Kind) != n || len(t.Name) != n || len(t.Label) != n || len(t.Depth) != n || len(t.Leaf) != n {
@@ -279,6 +317,7 @@ func checkTree(t *taxonomy.Tree, labels int) error {
 	return nil
 }
 
+// checkStructure verifies the user's hierarchy.
 func checkStructure(s *taxonomy.Structure) error {
 	for i, name := range s.Names {
 		if name == "" {
@@ -291,6 +330,7 @@ func checkStructure(s *taxonomy.Structure) error {
 var kindNames = [...]string{taxonomy.Node: "node", taxonomy.Spawned: "spawned", taxonomy.Virtual: "virtual",
 	taxonomy.Dummy: "dummy"}
 
+// kindName returns the name of k in files, if it has one.
 func kindName(k taxonomy.Kind) (string, bool) {
 	if int(k) >= len(kindNames) {
 		return "", false
@@ -298,6 +338,7 @@ func kindName(k taxonomy.Kind) (string, bool) {
 	return kindNames[k], true
 }
 
+// kindOf is the inverse of kindName.
 func kindOf(s string) (taxonomy.Kind, bool) {
 	for k, name := range kindNames {
 		if name == s {
@@ -307,7 +348,7 @@ func kindOf(s string) (taxonomy.Kind, bool) {
 	return 0, false
 }
 
-// The same types without the methods below.
+// The same types without their methods, for encoding.
 type (
 	plainReport  Report
 	plainOptions Options
@@ -316,7 +357,7 @@ type (
 // MarshalJSON writes the method's own keys after those that all reports have.
 func (r Report) MarshalJSON() ([]byte, error) { return JoinObjects(plainReport(r), r.Own) }
 
-// UnmarshalJSON puts the keys that not all reports have into Own.
+// UnmarshalJSON puts keys that not all reports have into Own.
 func (r *Report) UnmarshalJSON(b []byte) (err error) {
 	r.Own, err = splitObject(b, (*plainReport)(r))
 	return err
@@ -325,13 +366,13 @@ func (r *Report) UnmarshalJSON(b []byte) (err error) {
 // MarshalJSON writes the method's own keys after the others.
 func (o Options) MarshalJSON() ([]byte, error) { return JoinObjects(plainOptions(o), o.Own) }
 
-// UnmarshalJSON puts the keys that not all models have into Own.
+// UnmarshalJSON puts keys that not all models have into Own.
 func (o *Options) UnmarshalJSON(b []byte) (err error) {
 	o.Own, err = splitObject(b, (*plainOptions)(o))
 	return err
 }
 
-// splitObject reads an object into a struct, and returns the members that are none of its fields.
+// splitObject reads an object into a struct, and returns the members that are not fields of it.
 func splitObject[T any](b []byte, into *T) (own map[string]json.RawMessage, err error) {
 	if err := json.Unmarshal(b, into); err != nil {
 		return nil, err

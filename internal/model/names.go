@@ -6,7 +6,7 @@ import (
 	"taxon/internal/model/form"
 )
 
-// NodeName is the name of node n in errors and exports; - for the virtual root.
+// NodeName returns the name of node n in errors and exports. It is "-" for the virtual root.
 func (m *Model) NodeName(n int) string {
 	if m.Tree.Kind[n] == taxonomy.Virtual {
 		return "-"
@@ -14,13 +14,13 @@ func (m *Model) NodeName(n int) string {
 	return m.Tree.Name[n]
 }
 
-// NodeKind is the word for node n's kind: node, spawned, virtual or dummy.
+// NodeKind returns the word for node n's kind: node, spawned, virtual or dummy.
 func (m *Model) NodeKind(n int) string {
 	kind, _ := kindName(m.Tree.Kind[n])
 	return kind
 }
 
-// LineName is NodeName as written in lines of text: see AppendName of package lines.
+// LineName returns the node's name as it is written in lines of text: see textio.AppendName.
 func (m *Model) LineName(n int) string {
 	if m.Tree.Kind[n] == taxonomy.Dummy { // its name was escaped when the tree was made
 		return m.NodeName(n)
@@ -28,9 +28,9 @@ func (m *Model) LineName(n int) string {
 	return string(textlines.AppendName(nil, m.NodeName(n)))
 }
 
-// VectorName is what exports call the weights of node n: kind and name of the node. With descent
-// it is "edge" and PARENT,CHILD, where PARENT is - above a root. Names of an edge are those of
-// LineName.
+// VectorName returns the kind and the name of node n under which exports list its weights. With
+// descent the kind is "edge" and the name PARENT,CHILD, where PARENT is - above a root. The names
+// of an edge are those of LineName.
 func (m *Model) VectorName(n int) (kind, name string) {
 	kind, name = m.NodeKind(n), m.NodeName(n)
 	if m.Form.Predictor != form.Descent {

@@ -25,35 +25,41 @@ import (
 	"taxon/internal/model/shard"
 )
 
-// Model is an opened model. Its weights are in mapped, read-only memory until Close.
+// Model is an open model. Its weights are in mapped, read-only memory until Close.
 type Model struct {
 	Dir      string
 	Manifest Manifest
-	Meta     // options, data, tree, labels, features, text
-	Trace    []TraceRow
+	// Meta holds options, data, tree, labels, features and text.
+	Meta
+	Trace []TraceRow
 
-	// node -> overrides; of a pruned model they are made on first use
+	// records maps a node to its overrides. For a pruned model they are computed on first use.
 	records []shard.Record
-	// node -> what follows the vector in its record; nil: nothing does
-	rest    []shard.Record
-	packed  []*shard.Packed // of a pruned model, by columns
-	unpack  sync.Once
-	derived sync.Map  // see Derive
-	terms   []string  // of a table's numbers, by index
-	mapped  []mapping // by the manifest's files
+	// rest maps a node to the part of its record after the vector. It is nil if there is none.
+	rest []shard.Record
+	// packed holds the columns of a pruned model.
+	packed []*shard.Packed
+	unpack sync.Once
+	// derived is described at Derive.
+	derived sync.Map
+	// terms are the names of a table's numbers, by index.
+	terms []string
+	// mapped is in the order of the manifest's files.
+	mapped []mapping
 }
 
-// mapping is a mapped file, which stays open so that its size can be looked at. The zero value is none.
+// mapping is a mapped file, which stays open so that its size can be checked. The zero value maps
+// nothing.
 type mapping struct {
 	file  *os.File
 	bytes []byte
 }
 
-// openParallel bounds how many files are verified at once. Hashing is fast, so a few keep a disk
-// busy.
+// openParallel bounds the number of files that are verified at once. Hashing is fast, so a few keep
+// a disk busy.
 const openParallel = 4
 
-// openLocal is Open for a folder of this machine.
+// openLocal is Open for a local folder.
 func openLocal(dir string) (*Model, error) {
 	manifest, err := readManifest(dir)
 	if err != nil {
@@ -67,8 +73,8 @@ func openLocal(dir string) (*Model, error) {
 	return m, nil
 }
 
-// IsModel says whether dir looks like a model: it has a manifest.json that begins like a model's.
-// Nothing is verified.
+// IsModel reports whether dir looks like a model: it has a manifest.json that begins as a model's
+// does. It verifies nothing.
 func IsModel(dir string) bool {
 	f, err := fs.OpenRaw(fs.Join(dir, fileManifest))
 	if err != nil {
@@ -80,8 +86,8 @@ func IsModel(dir string) bool {
 	return bytes.HasPrefix(head[:n], []byte(checksumPrefix)) && bytes.Contains(head[:n], []byte(formatName))
 }
 
-// Resembles says whether dir has files that models alone have, whatever its manifest is like. A folder
-// in which something is being made does not.
+// Resembles reports whether dir has files that only models have, whatever its manifest contains.
+// This is not so for a folder in which something is being made.
 func Resembles(dir string) bool {
 	names, err := fs.ReadDirNames(dir)
 	has := func(name string) bool { return slices.Contains(names, name) }
@@ -92,6 +98,7 @@ func Resembles(dir string) bool {
 // ReadManifest reads and verifies the manifest of the model in dir, and nothing else.
 func ReadManifest(dir string) (*Manifest, error) { return readManifest(dir) }
 
+// readManifest is ReadManifest for internal use.
 func readManifest(dir string) (*Manifest, error) {
 	name := fs.Join(dir, fileManifest)
 	f, err := fs.OpenRaw(name)
@@ -113,24 +120,25 @@ func readManifest(dir string) (*Manifest, error) {
 	return m, nil
 }
 
-// Unfinished is the folder next to a model's folder that holds its training until that has ended.
+// Unfinished returns the folder next to a model's folder that holds the training until its end.
 func Unfinished(dir string) string { return fs.Clean(dir) + ".train" }
 
-// IsUnfinished says whether dir is where a model will be whose training has not ended. What else
-// may be at Unfinished's path is the user's: it has neither the mark nor a training's description.
+// IsUnfinished reports whether dir is the place of a model whose training has not ended. Other
+// folders at Unfinished's path belong to the user: they have neither the mark nor a training's
+// description.
 func IsUnfinished(dir string) bool {
 	work := Unfinished(dir)
 	return !fs.Exists(dir) && (fs.Exists(fs.Join(work, fs.MarkName)) || fs.Exists(fs.Join(work, "job.json")))
 }
 
-// missingManifest explains why dir has no manifest.
+// missingManifest returns the reason why dir has no manifest.
 func missingManifest(dir string, err error) error {
 	st, e := fs.Stat(dir)
 	switch {
 	case IsUnfinished(dir):
 		return &fs.InputError{Path: dir, Msg: "the training of this model has not ended, and " + Unfinished(dir) +
 			" holds what it has reached: " +
-			"wait for it or, if it was interrupted, give its command again, which goes on from there"}
+			"wait for it or, if it was interrupted, give its command again, which continues from there"}
 	case errors.Is(e, iofs.ErrNotExist):
 		return &fs.InputError{Path: dir, Msg: "no such model"}
 	case e == nil && !st.IsDir():
@@ -197,9 +205,9 @@ func (m *Model) verify(f File) (mapping, error) {
 	return in, nil
 }
 
-// Whole is an error if a file of the model got shorter since it was opened. What is missing within a
-// page that is left reads as zeros, without a fault: what was read before the call is as it was trained
-// only if there is no error.
+// Whole returns an error if a file of the model has become shorter since it was opened. The missing
+// part of the last page reads as zeros without a fault. So data read before a call are as trained
+// only if the call returns nil.
 func (m *Model) Whole() error {
 	for _, in := range m.mapped {
 		if in.file == nil {
@@ -216,6 +224,7 @@ func (m *Model) Whole() error {
 	return nil
 }
 
+// parseTable decodes one table of the model.
 func (m *Model) parseTable(f File, b []byte) (err error) {
 	name := filepath.Join(m.Dir, f.Name)
 	switch f.Name {
@@ -239,7 +248,7 @@ func (m *Model) parseTable(f File, b []byte) (err error) {
 	return err
 }
 
-// parseShards finds all records, several shards at a time.
+// parseShards parses all records, several shards at a time.
 func (m *Model) parseShards(data [][]byte) error {
 	m.records = make([]shard.Record, m.Tree.Len())
 	if m.Form.Precision != form.NoPrecision || m.Form.Draws > 0 {
@@ -284,7 +293,7 @@ func (m *Model) parsePacked(data [][]byte) error {
 	return g.Wait()
 }
 
-// checkCounts compares the manifest's counts with what the tables hold.
+// checkCounts compares the manifest's counts with the content of the tables.
 func (m *Model) checkCounts() error {
 	c := m.Manifest.Counts
 	if terminals := len(m.Tree.Terminals()); c.Terminals != terminals {
@@ -297,25 +306,26 @@ func (m *Model) checkCounts() error {
 	return nil
 }
 
+// firstLine returns the first line of an error.
 func firstLine(err error) string {
 	line, _, _ := bytes.Cut([]byte(err.Error()), []byte("\n"))
 	return string(line)
 }
 
-// Derive returns what make returned when it was first called for this key: what another package computes from
-// the model once, and all who use the model share.
+// Derive returns the result of the first call of make for this key. It lets another package compute
+// something from the model once and share it among all users of the model.
 func (m *Model) Derive(key any, make func() any) any {
 	once, _ := m.derived.LoadOrStore(key, sync.OnceValue(make))
 	return once.(func() any)()
 }
 
-// Packed returns the shards of a pruned model, by columns; nil: it is not pruned.
+// Packed returns the shards of a pruned model, by column. It is nil if the model is not pruned.
 func (m *Model) Packed() []*shard.Packed { return m.packed }
 
-// Terminals is the number of nodes with a loss: the classes.
+// Terminals returns the number of nodes with a loss, which are the classes.
 func (m *Model) Terminals() int { return m.Manifest.Counts.Terminals }
 
-// Close unmaps the weights. No vector, predictor or walk of m may be used after it.
+// Close unmaps the weights. No vector, predictor or walk of m may be used afterwards.
 func (m *Model) Close() error {
 	var errs []error
 	for _, in := range m.mapped {
@@ -327,7 +337,7 @@ func (m *Model) Close() error {
 	return errors.Join(errs...)
 }
 
-// LabelsPerInstance is the mean number of labels of a training instance.
+// LabelsPerInstance returns the mean number of labels of a training instance.
 func (m *Model) LabelsPerInstance() float64 {
 	if m.Data.Instances == 0 {
 		return 0
@@ -335,10 +345,10 @@ func (m *Model) LabelsPerInstance() float64 {
 	return float64(m.Data.Positives) / float64(m.Data.Instances)
 }
 
-// Open verifies and maps the model in dir: first the manifest's own checksum, then size and
-// SHA-256 of every file, then whether their content is sound. An error names the file at fault.
-// It is a *fs.InputError if the model, not the machine, is to blame. A model on a Hadoop file
-// system is copied to a temporary folder, which is removed once it is mapped.
+// Open verifies and maps the model in dir: first the manifest's own checksum, then size and SHA-256
+// of every file, then the consistency of their content. An error names the file at fault. It is a
+// *fs.InputError if the model is at fault and not the machine. A model in a Hadoop file system is
+// copied to a temporary folder, which is removed once it is mapped.
 func Open(dir string) (*Model, error) {
 	if dir == "" {
 		return nil, fs.Inputf("", 0, "empty path: give the folder of a model")
@@ -372,7 +382,7 @@ func ReadTrace(dir string) ([]TraceRow, error) {
 	return parseTrace(name, b)
 }
 
-// mapFile maps a whole file read-only. What is no regular file has no bytes.
+// mapFile maps a whole file read-only. A file that is not regular is mapped as empty.
 func mapFile(name string) (in mapping, err error) {
 	if in.file, err = fs.OpenRegular(name); err != nil {
 		return mapping{}, err

@@ -12,30 +12,36 @@ import (
 	"taxon/internal/model/shard"
 )
 
-// PruneCost is what pruning was measured to cost.
+// PruneCost is the measured loss of quality by pruning.
 type PruneCost struct {
-	MicroF1   float64 `json:"micro_f1"` // of the whole model,
-	Pruned    float64 `json:"micro_f1_pruned"`
-	Instances int     `json:"instances"`             // that both were measured on
-	HeldOut   bool    `json:"held_out,omitempty"`    // by trainings without them, pruned alike
-	Asked     int64   `json:"bytes_asked,omitempty"` // that the model should take at most
-	// StandardError is that of the difference of the two, by the same instances; 0: none differs, or not known.
+	// MicroF1 is that of the whole model, and Pruned that of the pruned one.
+	MicroF1 float64 `json:"micro_f1"`
+	Pruned  float64 `json:"micro_f1_pruned"`
+	// Instances is the number of instances on which both were measured.
+	Instances int `json:"instances"`
+	// HeldOut reports that the models were trained without these instances and pruned alike.
+	HeldOut bool `json:"held_out,omitempty"`
+	// Asked is the requested size in bytes. It is zero if no size was requested.
+	Asked int64 `json:"bytes_asked,omitempty"`
+	// StandardError is that of the difference of the two, on the same instances. It is zero if no
+	// instance differs, or if it is unknown.
 	StandardError float64 `json:"standard_error,omitempty"`
 }
 
-// Lost is how many points pruning costs, with the standard error.
+// Lost returns the loss in points of micro-F1, with its standard error, as text.
 func (c *PruneCost) Lost() string {
 	return fmt.Sprintf("%.2f ± %.2f", 100*(c.MicroF1-c.Pruned), 100*c.StandardError)
 }
 
-// Pruned is what a pruned model's manifest says about the pruning.
+// Pruned describes the pruning in a pruned model's manifest.
 type Pruned struct {
 	Threshold float64 `json:"threshold"`
-	Values    string  `json:"values"` // one of shard.Values
-	Entries   int64   `json:"entries"`
+	// Values is the form of stored values, one of shard.Values.
+	Values  string `json:"values"`
+	Entries int64  `json:"entries"`
 }
 
-// Check reports what no pruned model can be.
+// Check returns an error if p cannot describe a pruned model.
 func (p *Pruned) Check() error {
 	if !(p.Threshold >= 0) || math.IsInf(p.Threshold, 0) {
 		return fmt.Errorf("prune: threshold %v: must be a number >= 0", p.Threshold)
@@ -46,19 +52,22 @@ func (p *Pruned) Check() error {
 	return nil
 }
 
-// PackedWriter writes a pruned copy of a model: its packed shards, in any order and by several
-// goroutines, and then the model's tables. After an error, or after Close, call Abort.
+// PackedWriter writes a pruned copy of a model: its packed shards, in any order and from several
+// goroutines, and then the model's tables. After an error the caller must call Abort; after Close
+// it may.
 type PackedWriter struct {
 	m   *Model
 	out *fs.OutDir
-	w   Writer // writes every file
+	// w writes every file.
+	w Writer
 
-	mu    sync.Mutex
-	files []File // the shards
+	mu sync.Mutex
+	// files are the shards.
+	files []File
 }
 
-// NewPackedWriter begins a pruned copy of m that will be published as dir. Like NewWriter it replaces
-// nothing but a model.
+// NewPackedWriter starts a pruned copy of m that will be published as dir. Like NewWriter it
+// replaces nothing but a model.
 func NewPackedWriter(m *Model, dir string) (*PackedWriter, error) {
 	if err := Replaceable(dir); err != nil {
 		return nil, err
@@ -70,7 +79,7 @@ func NewPackedWriter(m *Model, dir string) (*PackedWriter, error) {
 	return &PackedWriter{m: m, out: out, w: Writer{dir: out, meta: m.Meta}}, nil
 }
 
-// WriteShard writes packed shard i, which has so many columns from the first one on.
+// WriteShard writes packed shard i, which holds a number of columns from first on.
 func (w *PackedWriter) WriteShard(i, first, columns int, b []byte) error {
 	sum := sha256.Sum256(b)
 	f := File{Name: shard.PackedName(i), Bytes: int64(len(b)), SHA256: hex.EncodeToString(sum[:]), FirstColumn: first,
@@ -84,8 +93,8 @@ func (w *PackedWriter) WriteShard(i, first, columns int, b []byte) error {
 	return nil
 }
 
-// Close writes the tables and the manifest, which says how the model was pruned and what that was
-// measured to cost (nil: not known), and publishes the model.
+// Close writes the tables and the manifest, and publishes the model. p describes the pruning, and
+// cost its measured cost. A nil cost means unknown.
 func (w *PackedWriter) Close(p Pruned, cost *PruneCost) (*Manifest, error) {
 	slices.SortFunc(w.files, func(a, b File) int { return a.FirstColumn - b.FirstColumn })
 	w.w.files = w.files
@@ -109,5 +118,5 @@ func (w *PackedWriter) Close(p Pruned, cost *PruneCost) (*Manifest, error) {
 	return &man, w.out.Commit()
 }
 
-// Abort removes what was written; after Close it does nothing.
+// Abort removes what was written. After Close it does nothing.
 func (w *PackedWriter) Abort() { w.out.Abort() }

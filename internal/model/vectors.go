@@ -7,21 +7,21 @@ import (
 	"taxon/internal/model/shard"
 )
 
-// Columns is the length of a weight vector: the features, then the bias if the model has one.
+// Columns returns the length of a weight vector: the features and, if the model has one, the bias.
 func (m *Model) Columns() int { return m.columns() }
 
-// Above is the node from whose weights the record of node n differs; -1: zero.
+// Above returns the node from whose weights the record of node n differs. It is -1 for zero.
 func (m *Model) Above(n int32) int32 { return m.Form.Above(m.Tree.Parent[n]) }
 
-// Overrides returns the columns on which node n differs from its parent, and its values there.
-// For whole weights these are its nonzeros. Both slices alias the mapped file.
+// Overrides returns the columns in which node n differs from its parent, and its values there. For
+// whole weights these are its nonzeros. Both slices alias the mapped file.
 func (m *Model) Overrides(n int) (columns []uint32, values []float32) {
 	r := m.Records()[n]
 	return r.Columns, r.Values
 }
 
-// Vector returns the effective weights of node n, as a new slice of Columns() entries.
-// WalkVectors is cheaper for all nodes.
+// Vector returns the effective weights of node n as a new slice of Columns() entries. For many
+// nodes WalkVectors is cheaper.
 func (m *Model) Vector(n int) []float32 {
 	w := shard.NewPath[float32](m.columns())
 	m.seek(w, int32(n))
@@ -42,7 +42,7 @@ func (m *Model) seek(w *shard.Path[float32], n int32) {
 }
 
 // WalkVectors calls visit with the effective vector of each node in [first, last), in order. The
-// slice is valid during the call only and must not be written to.
+// slice is valid during the call only and must not be modified.
 func (m *Model) WalkVectors(first, last int, visit func(n int, vector []float32) error) error {
 	if first >= last {
 		return nil
@@ -62,8 +62,8 @@ func (m *Model) WalkVectors(first, last int, visit func(n int, vector []float32)
 	return nil
 }
 
-// WalkSums is WalkVectors with the sums of the vectors from the root to each node. Records are
-// whole vectors.
+// WalkSums is WalkVectors with the sums of the vectors from the root to each node, for records that
+// are whole vectors.
 func (m *Model) WalkSums(first, last int, visit func(n int, vector []float32) error) error {
 	w, records := shard.NewPath[float32](m.columns()), m.Records()
 	add := func(n int32) {
@@ -99,11 +99,12 @@ func (m *Model) Records() []shard.Record {
 	return m.records
 }
 
-// Rest returns what follows the vectors in the records of nodes: variances and precisions, or draws
-// (see package form). nil: records of the model's form hold vectors alone, or the model is pruned.
+// Rest returns the parts of the records after the vectors: variances and precisions, or draws (see
+// package form). It is nil if records of the model's form hold vectors alone, or if the model is
+// pruned.
 func (m *Model) Rest() []shard.Record { return m.rest }
 
-// EachDifference visits all nodes' differences from their parents, node by node.
+// EachDifference calls visit with all nodes' differences from their parents, node by node.
 func (m *Model) EachDifference(visit func(node int32, column uint32, d float64)) {
 	at := shard.NewPath[float32](m.columns())
 	for n, rec := range m.Records() {
@@ -117,7 +118,7 @@ func (m *Model) EachDifference(visit func(node int32, column uint32, d float64))
 	}
 }
 
-// cutRest splits records that hold more than a mean: recs keeps the mean, rest gets what follows.
+// cutRest splits records that hold more than a mean: recs keeps the mean, rest gets the remainder.
 func (m *Model) cutRest(first int, recs []shard.Record) {
 	if m.rest == nil {
 		return
@@ -129,12 +130,12 @@ func (m *Model) cutRest(first int, recs []shard.Record) {
 	}
 }
 
-// nodeRecords turns packed shards into records of overrides, for what needs whole vectors
-// (exports, explanations); predictions do not. Memory: 8 bytes an entry. A value is the float64
-// sum of the differences on the path, rounded to float32.
+// nodeRecords converts packed shards to records of overrides, for exports and explanations, which
+// need whole vectors; predictions do not. It takes 8 bytes per entry. A value is the float64 sum of
+// the differences on the path, rounded to float32.
 func (m *Model) nodeRecords() []shard.Record {
 	nodes := m.Tree.Len()
-	end := make([]int, nodes+1) // at first: where a node's entries begin
+	end := make([]int, nodes+1) // initially the start of a node's entries
 	for _, s := range m.packed {
 		first, last := s.Range()
 		for c := first; c < last; c++ {
@@ -165,8 +166,8 @@ func (m *Model) nodeRecords() []shard.Record {
 	return records
 }
 
-// sumDifferences replaces the differences in records by the weights, which are their sums along
-// the paths.
+// sumDifferences replaces the differences in records by the weights, which are their sums along the
+// paths.
 func (m *Model) sumDifferences(records []shard.Record) {
 	sums := shard.NewPath[float64](m.columns())
 	for n, r := range records {

@@ -16,29 +16,32 @@ import (
 
 const (
 	shardBytes = 8 << 20 // Open verifies several shards at once
-	maxShards  = 100000  // as many as their names can number
+	maxShards  = 100000  // their names have five digits
 )
 
 // Writer writes a model node by node into a folder next to the model's place, and publishes the
-// whole folder at Close. For one goroutine. After an error, call Abort.
+// whole folder at Close. It belongs to one goroutine. After an error the caller must call Abort.
 type Writer struct {
-	// ShardBytes is the size beyond which no weight shard grows, unless one record does. NewWriter sets it.
+	// ShardBytes is the size that a weight shard exceeds only if a single record does. NewWriter
+	// sets it.
 	ShardBytes int64
 	*Digest
 
-	dir   *fs.OutDir // the folder beside the model's place
-	meta  Meta
-	open  *shardFile // the open one
-	size  int64      // of the open shard
-	first int        // first node of the open shard
+	// dir is the folder next to the model's place.
+	dir  *fs.OutDir
+	meta Meta
+	// open is the open shard, size its size, and first its first node.
+	open  *shardFile
+	size  int64
+	first int
 	files []File
 	done  bool
 }
 
-// NewWriter begins a model that will be published as dir. It checks meta (all violations at
-// once), and that dir may be replaced: it must not exist, or be empty, or hold nothing but an
-// older model. A half-written model that a killed process left is removed. Slices of meta are
-// kept until Close.
+// NewWriter starts a model that will be published as dir. It returns an error that lists all
+// violations in meta, or says that dir may not be replaced: dir must not exist, or be empty, or
+// hold nothing but an older model. An unfinished model of a killed process is removed. The slices
+// of meta are retained until Close.
 func NewWriter(dir string, meta Meta) (*Writer, error) {
 	if err := meta.validate(); err != nil {
 		return nil, fmt.Errorf("write model: %w", err)
@@ -53,15 +56,15 @@ func NewWriter(dir string, meta Meta) (*Writer, error) {
 	return writerTo(out, meta), nil
 }
 
-// writerTo begins a model in the folder out.
+// writerTo starts a model in the folder out.
 func writerTo(out *fs.OutDir, meta Meta) *Writer {
 	return &Writer{dir: out, meta: meta, ShardBytes: shardBytes, Digest: NewDigest(meta.Tree, meta.columns(), meta.Form)}
 }
 
-// WriteNode writes the record of node n. Nodes come in order, each once. columns are strictly
-// ascending; values[i] is w_n at columns[i], finite. A value equal to the parent's (with whole
-// weights: to zero) is left out, and -0 becomes +0. So the bytes, and weights_sha256, depend on
-// the effective weights alone. The slices are not kept.
+// WriteNode writes the record of node n. Each node must be written once, in order. columns are
+// strictly ascending; values[i] is w_n at columns[i] and finite. A value equal to the parent's
+// (with whole weights: equal to zero) is omitted, and -0 becomes +0. So the bytes, and
+// weights_sha256, depend on the effective weights alone. The slices are not retained.
 func (w *Writer) WriteNode(n int, columns []uint32, values []float32) error {
 	if err := w.Digest.WriteNode(n, columns, values); err != nil {
 		return err
@@ -86,6 +89,7 @@ func (w *Writer) append(n int, rec []byte) error {
 	return nil
 }
 
+// openShard starts a shard whose first node is n.
 func (w *Writer) openShard(n int) error {
 	if len(w.files) >= maxShards {
 		return fmt.Errorf("write model: more than %d weight shards", maxShards)
@@ -101,7 +105,7 @@ func (w *Writer) openShard(n int) error {
 	return nil
 }
 
-// closeShard ends the open shard before node n and makes it durable.
+// closeShard completes the open shard before node n and makes it durable.
 func (w *Writer) closeShard(n int) error {
 	file := w.open
 	w.open = nil
@@ -114,9 +118,9 @@ func (w *Writer) closeShard(n int) error {
 	return nil
 }
 
-// Close adds the report of the training and one trace row a sweep, makes the model durable and
-// publishes it. It returns the report with weights_sha256 and the counts filled in. After an
-// error nothing is published, and what was written is removed.
+// Close adds the report of the training and the trace with one row per sweep, makes the model
+// durable, and publishes it. It returns the report with weights_sha256 and the counts filled in.
+// After an error nothing is published, and the files are removed.
 func (w *Writer) Close(report Report, trace []TraceRow) (Report, error) {
 	report, err := w.finish(report, trace)
 	if err == nil {
@@ -133,7 +137,7 @@ func (w *Writer) Close(report Report, trace []TraceRow) (Report, error) {
 	return report, nil
 }
 
-// Abort removes what was written; after Close it does nothing.
+// Abort removes what was written. After Close it does nothing.
 func (w *Writer) Abort() {
 	w.done = true
 	if w.open != nil {
@@ -143,6 +147,7 @@ func (w *Writer) Abort() {
 	w.dir.Abort()
 }
 
+// finish writes the tables and the manifest.
 func (w *Writer) finish(report Report, trace []TraceRow) (Report, error) {
 	if w.done {
 		return report, fmt.Errorf("write model: already closed")
@@ -223,22 +228,26 @@ func (w *Writer) writeTables(trace []TraceRow) error {
 	return nil
 }
 
-// shardFile is a new file that a goroutine of its own digests and writes while the next records
-// are made. Digesting a shard takes as long as everything else.
+// shardFile is a new file that a goroutine of its own hashes and writes while the next records are
+// made, because hashing a shard takes as long as everything else.
 type shardFile struct {
 	file vfs.File
 	sum  hash.Hash
-	buf  []byte      // being filled
-	full chan []byte // to the goroutine
-	free chan []byte // back from it
-	err  error       // of writing; valid once done is closed
+	// buf is the buffer that is being filled.
+	buf []byte
+	// full passes filled buffers to the goroutine.
+	full chan []byte
+	// free passes empty buffers back.
+	free chan []byte
+	// err is the error of writing. It is valid once done is closed.
+	err  error
 	done chan struct{}
 }
 
 // shardBuffer is the size of each of the two buffers.
 const shardBuffer = 1 << 20
 
-// newShard begins to write to a new file, which it then owns.
+// newShard starts writing to a new file, which it owns from then on.
 func newShard(f vfs.File) *shardFile {
 	s := &shardFile{file: f, sum: sha256.New(), buf: make([]byte, 0, shardBuffer),
 		full: make(chan []byte), free: make(chan []byte, 2), done: make(chan struct{})}
@@ -279,15 +288,15 @@ func (s *shardFile) close() (sum string, err error) {
 	return hex.EncodeToString(s.sum.Sum(nil)), vfs.CloseSynced(s.file, s.err)
 }
 
-// abort leaves the file as it is.
+// abort stops writing. The caller removes the file.
 func (s *shardFile) abort() {
 	close(s.full)
 	<-s.done
 	s.file.Close()
 }
 
-// Replaceable returns nil if a model may be published as dir: nothing is there, or an empty
-// folder, or one with nothing but a model's files. Anything else belongs to the user.
+// Replaceable returns nil if a model may be published as dir: the folder does not exist, or is
+// empty, or holds nothing but a model's files. Anything else belongs to the user.
 func Replaceable(dir string) error {
 	names, err := fs.ReadDirNames(dir)
 	if errors.Is(err, iofs.ErrNotExist) {
@@ -311,8 +320,8 @@ func Replaceable(dir string) error {
 	return nil
 }
 
-// Publish publishes a copy of the model in from, a folder of this machine, as dir, in one step,
-// replacing an older model. from stays as it is.
+// Publish publishes a copy of the model in the local folder from as dir, atomically, replacing an
+// older model. from is unchanged.
 func Publish(from, dir string) error {
 	if err := Replaceable(dir); err != nil {
 		return err
@@ -331,6 +340,7 @@ func Publish(from, dir string) error {
 	return out.Commit()
 }
 
+// modelFile reports whether a file of this name is part of a model.
 func modelFile(name string) bool {
 	switch name {
 	case fileManifest, fileStructure, fileLabels, fileFeatures, fileVocabulary, fileTrace, fileCutoffs, fileCalibration,
@@ -340,6 +350,7 @@ func modelFile(name string) bool {
 	return weightsFile(name)
 }
 
+// weightsFile reports whether a file of this name is a weight shard.
 func weightsFile(name string) bool {
 	return (strings.HasPrefix(name, "weights-") || strings.HasPrefix(name, "packed-")) && strings.HasSuffix(name, ".bin")
 }

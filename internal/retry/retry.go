@@ -1,4 +1,4 @@
-// Package retry waits between the tries of a call.
+// Package retry repeats calls that fail, with pauses in between.
 package retry
 
 import (
@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// First is the first pause; each further one is twice as long.
+	// First is the first pause. Each further one is twice as long.
 	First = 20 * time.Millisecond
-	// Longest bounds that pause.
+	// Longest bounds the pause.
 	Longest = 500 * time.Millisecond
 )
 
-// For waits for a time, or for the context's end, which is its error.
+// For waits for a duration. It returns early with the context's error if the context ends.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -25,13 +25,13 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Retry repeats an attempt, after growing pauses, while again accepts its error, for as long as
-// limit (0: until ctx ends). It returns the last error.
+// Retry repeats attempt, with growing pauses, while again returns true for its error, for as long
+// as limit. Zero means until ctx ends. It returns the last error.
 func Retry(ctx context.Context, limit time.Duration, attempt func() error, again func(error) bool) error {
 	return RetryEvery(ctx, limit, Longest, attempt, again)
 }
 
-// RetryEvery is Retry with its own bound on the pause.
+// RetryEvery is Retry with another bound on the pause.
 func RetryEvery(ctx context.Context, limit, longest time.Duration, attempt func() error, again func(error) bool) error {
 	began := time.Now()
 	for wait := First; ; wait = min(2*wait, longest) {

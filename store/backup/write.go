@@ -85,13 +85,13 @@ func Write(ctx context.Context, dir Dir, src Placed, spec Spec) (m *Manifest, er
 			return writeFile(dir, &m.Parts[i], func(w io.Writer) error { return writePart(gctx, w, src, infos) })
 		})
 	}
+	for i, e := range spec.Extra {
+		g.Go(func() error {
+			return writeFile(dir, &m.Extra[i], func(w io.Writer) error { _, err := w.Write(e.Data); return err })
+		})
+	}
 	if err := g.Wait(); err != nil {
 		return nil, err
-	}
-	for i, e := range spec.Extra {
-		if err := writeFile(dir, &m.Extra[i], func(w io.Writer) error { _, err := w.Write(e.Data); return err }); err != nil {
-			return nil, err
-		}
 	}
 	body, err := m.encode()
 	if err != nil {

@@ -14,12 +14,13 @@ import (
 	"time"
 )
 
-// longTraining takes 1,000 sweeps, as there is no such gap; it checkpoints at once, so that it can be broken off.
+// longTraining is a training of 1,000 sweeps, because its gap is unreachable. It writes a
+// checkpoint at once, so that it can be interrupted.
 const longTraining = "train --data long.svm --hierarchy tree.txt --out m --schedule jacobi --gap 1e-300 --max-sweeps " +
 	"1000 --checkpoint-every 1 --checkpoint-seconds 0.001"
 
-// TestCheckpoints breaks off a training, damages what it left, and runs it again: it must
-// refuse with one line and change nothing.
+// TestCheckpoints interrupts a training, damages its checkpoint, and runs it again. The run must
+// fail with one line and change nothing.
 func TestCheckpoints(t *testing.T) {
 	t.Parallel()
 	dir := brokenOff(t)
@@ -69,7 +70,7 @@ func TestCheckpoints(t *testing.T) {
 	t.Run("sound", func(t *testing.T) { finishes(t, dir, longTraining) })
 }
 
-// finishes runs a command to its end and checks that only the model is left.
+// finishes runs a command to its end and checks that only the model remains.
 func finishes(t *testing.T, dir, args string) {
 	t.Helper()
 	if code, _, stderr := (trial{args: args}).run(t, dir); code != 0 {
@@ -80,7 +81,7 @@ func finishes(t *testing.T, dir, args string) {
 	}
 }
 
-// brokenOff is a folder in which a training was interrupted by Ctrl-C.
+// brokenOff returns a folder in which a training was interrupted by Ctrl-C.
 func brokenOff(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -16,7 +16,7 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// train is the command line that most trials break by their data alone.
+// train is the command line of most trials, which are invalid only because of their data.
 const train = "train --data bad.svm --out m"
 
 func TestInstances(t *testing.T) {
@@ -41,7 +41,7 @@ func TestInstances(t *testing.T) {
 		bad("missing value", "a 1:\n", "bad.svm:1: ", ""),
 		bad("missing colon", "a 1:1 2\n", "bad.svm:1: ", `"2"`),
 		bad("blank around the colon", "a 1 :1\n", "bad.svm:1: ", ""),
-		bad("index twice", "a 3:1 1:1 3:2\n", "bad.svm:1: feature index 3 stands twice", ""),
+		bad("index twice", "a 3:1 1:1 3:2\n", "bad.svm:1: feature index 3 occurs twice", ""),
 		bad("label with a blank", "a 1:1\nsmall dog 1:1\n", "bad.svm:2: ", "labels stand first"),
 		bad("empty label name", "a,,b 1:1\n", "bad.svm:1: empty label name", ""),
 		bad("comma at the end", "a, 1:1\n", "bad.svm:1: empty label name", ""),
@@ -100,8 +100,8 @@ func TestInstances(t *testing.T) {
 	})
 }
 
-// TestNothingToLearn: data that no two instances can be told apart by. One class is enough
-// where some instances are without it.
+// TestNothingToLearn uses data in which no two instances differ. A single class suffices if some
+// instances do not have it.
 func TestNothingToLearn(t *testing.T) {
 	one, bare, all := "x 1:1\nx 2:1\nx 1:1 2:1\n", "a\nb\n \n", "x,y 1:1\ny,x 2:1\n"
 	oneText, bareText := "x\tone two\nx\tone three\nx\ttwo three\n", "x\tone two\ny\tthree four\n"
@@ -252,7 +252,7 @@ func mkdir(name string) func(*testing.T, string) {
 	}
 }
 
-// foreign makes a folder with something of the user's in it.
+// foreign creates a folder with a file of the user.
 func foreign(name string) func(*testing.T, string) {
 	return func(t *testing.T, dir string) {
 		t.Helper()
@@ -272,7 +272,7 @@ func link(target, name string) func(*testing.T, string) {
 	}
 }
 
-// wide is a text in UTF-16, little end first.
+// wide returns a text in UTF-16, little endian.
 func wide(s string, mark bool) string {
 	if mark {
 		s = "\ufeff" + s
@@ -293,7 +293,7 @@ func junk(n int) string {
 	return string(b)
 }
 
-// longLine is a good line, then one of n bytes, made as it is read.
+// longLine returns a valid line and then one of n bytes, which is generated as it is read.
 func longLine(n int64) io.Reader {
 	return io.MultiReader(strings.NewReader("a 1:1\nb "), io.LimitReader(&pairs{}, n), strings.NewReader("\n"))
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputs are commands that write into a folder named disk.
+// outputs lists commands that write into a folder named disk.
 var outputs = []string{
 	"train --data big.svm --out disk/m",
 	"train --data good.svm --out disk/deep/m",
@@ -23,7 +23,7 @@ var outputs = []string{
 	"demo --keep disk/d",
 }
 
-// big adds files that outgrow a small disk.
+// big adds files that are too large for a small disk.
 func big(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, "big.svm"), []byte(strings.Repeat(goodFiles()["good.svm"], 40)),
@@ -43,7 +43,7 @@ func big(t *testing.T, dir string) {
 	}
 }
 
-// TestFullDisk fills a small file system of its own. It needs the right to mount one.
+// TestFullDisk fills a small file system of its own. It needs the permission to mount one.
 func TestFullDisk(t *testing.T) {
 	for _, args := range outputs {
 		t.Run(args, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestReadOnlyDisk writes where nothing can be written. It needs the right to mount.
+// TestReadOnlyDisk writes to a read-only file system. It needs the permission to mount one.
 func TestReadOnlyDisk(t *testing.T) {
 	for _, args := range outputs {
 		t.Run(args, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestReadOnlyDisk(t *testing.T) {
 	}
 }
 
-// TestFileSizeLimit is the same failure for those who may not mount: files of at most 2 KiB.
+// TestFileSizeLimit causes the same failure without mounting: files are limited to 2 KiB.
 func TestFileSizeLimit(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip(err)
@@ -127,11 +127,12 @@ func TestFullDevice(t *testing.T) {
 	runAll(t, trials)
 }
 
-// TestFullDiskInSweeps fills a disk by checkpoints, or by the model behind them, on disks that grow
-// until the training ends well. A failure says what is left, and the same command does what it says.
-// A checkpoint that does not fit ends no training that has an older one: there is a single warning.
+// TestFullDiskInSweeps fills a disk with checkpoints, or with the model after them, on disks of
+// growing size until the training succeeds. A failure says what remains, and the same command does
+// what the message says. A checkpoint that does not fit does not end a training that has an older
+// one: there is a single warning.
 func TestFullDiskInSweeps(t *testing.T) {
-	spared := false // a training ended well after such a warning
+	spared := false // a training succeeded after such a warning
 	for _, args := range []string{
 		"train --data set --hierarchy tree.txt --gap 1e-9 --max-sweeps 12",
 		"train --data set --hierarchy tree.txt --method hblr-m3 --tolerance 1e-9 --max-sweeps 12",
@@ -159,7 +160,7 @@ func TestFullDiskInSweeps(t *testing.T) {
 				if !done && (code != 1 || !strings.Contains(said, "the disk is full: free some space")) {
 					t.Errorf("%d KiB: exit status %d: %s", kib, code, said)
 				}
-				on, anew := strings.HasSuffix(said, " is kept: the same command goes on from there\n"), strings.HasSuffix(said,
+				on, anew := strings.HasSuffix(said, " is kept: the same command continues from there\n"), strings.HasSuffix(said,
 					"; nothing is kept: the same command begins anew\n")
 				if strings.Contains(said, "training failed in sweep") && !on && !anew {
 					t.Errorf("%d KiB: says not what is left: %s", kib, said)
@@ -170,7 +171,7 @@ func TestFullDiskInSweeps(t *testing.T) {
 						t.Error(err)
 					}
 					again, _, told := c.run(t, dir)
-					if again != 0 || strings.Contains(told, "goes on after sweep") != on {
+					if again != 0 || strings.Contains(told, "resumes after sweep") != on {
 						t.Errorf("%d KiB: %s; the same command: exit status %d: %s", kib, said, again, told)
 					}
 				}
@@ -189,8 +190,8 @@ func TestFullDiskInSweeps(t *testing.T) {
 	}
 }
 
-// TestFullStore: shards on a disk without room for them are told once, not by each task, and the
-// end says that nothing is left.
+// TestFullStore checks that shards on a full disk are reported once and not by each task, and that
+// the final error says that nothing is left.
 func TestFullStore(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(good)); err != nil {

@@ -1,6 +1,6 @@
-// Package badinput holds a table of broken inputs and command lines, run against the
-// real binary. Of each it is checked that the program ends with the status the contract
-// names (2: the input or command line is wrong; 1: the disk), that it says why in one
-// line on stderr and nothing on stdout, that the line names the right file and line, and
-// that the folder it ran in holds the same bytes as before: nothing half-written stays.
+// Package badinput has a table of invalid inputs and command lines, which it runs against the real
+// binary. Each test checks that the program ends with the documented status (2 if the input or
+// command line is wrong, 1 for a failure of the disk), that it gives the reason in one line on
+// stderr and prints nothing on stdout, that the line names the right file and line, and that the
+// folder holds the same bytes as before, without incomplete files.
 package badinput

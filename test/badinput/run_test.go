@@ -19,24 +19,24 @@ import (
 	"taxon/test/command"
 )
 
-// trial is one broken input or command line. It runs in a folder of its own, which holds
-// the good files of fixtures.
+// trial is one invalid input or command line. It runs in a folder of its own, which holds the valid
+// files of fixtures.
 type trial struct {
 	name  string
-	files map[string]string              // written into the folder, over the good ones
-	prep  func(t *testing.T, dir string) // more to break; nil: nothing
+	files map[string]string              // written into the folder, replacing valid ones
+	prep  func(t *testing.T, dir string) // further damage; may be nil
 	args  string                         // split at blanks
-	argv  []string                       // instead of args; the program in front is ours if empty
+	argv  []string                       // in place of args; our program is run if argv[0] is empty
 	stdin io.Reader
 	exit  int    // 0 stands for 2
-	at    string // how the line begins after "taxon: "
-	says  string // what else it holds
+	at    string // beginning of the line after "taxon: "
+	says  string // text that the line must contain
 }
 
-// limit is far above what any of the trials takes.
+// limit is far above the duration of any trial.
 const limit = 60 * time.Second
 
-// binary is the program under test; good is a folder of sound inputs, models and data.
+// binary is the program under test. good is a folder of valid inputs, models and data.
 var binary, good string
 
 func TestMain(m *testing.M) {
@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// makeGood writes sound files and lets the program make models and data of them.
+// makeGood writes valid files, and runs the program to create models and data sets from them.
 func makeGood(dir string) error {
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		return err
@@ -98,7 +98,7 @@ func goodFiles() map[string]string {
 	}
 }
 
-// check runs a trial and compares all it promises.
+// check runs a trial and checks every property that the package's comment lists.
 func (c trial) check(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -116,7 +116,7 @@ func (c trial) check(t *testing.T) {
 	c.checkIn(t, dir)
 }
 
-// checkIn is check in a folder that is ready.
+// checkIn is like check, in a folder that is prepared.
 func (c trial) checkIn(t *testing.T, dir string) {
 	t.Helper()
 	before := listing(t, dir)
@@ -192,7 +192,7 @@ func runAll(t *testing.T, trials []trial) {
 	}
 }
 
-// listing names every file below dir with its kind and content.
+// listing describes every file below dir with its kind and content.
 func listing(t *testing.T, dir string) []string {
 	t.Helper()
 	var out []string
@@ -243,7 +243,7 @@ func edit(name string, change func([]byte) []byte) func(*testing.T, string) {
 	}
 }
 
-// flip inverts a bit in the middle of a file; half cuts it there; lose removes it.
+// flip inverts a bit in the middle of a file. half truncates it there. lose removes it.
 func flip(name string) func(*testing.T, string) {
 	return edit(name, func(b []byte) []byte { b[len(b)/2] ^= 4; return b })
 }

@@ -1,4 +1,4 @@
-// Package browser finds the browser that tests of pages run.
+// Package browser finds the browser for tests of web pages.
 package browser
 
 import (
@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Path is Chromium's. A test without it is skipped, or fails where TAXON_CHROMIUM is required, as in CI.
+// Path returns the path of Chromium. Without it the test is skipped, or fails if TAXON_CHROMIUM is
+// required, as in CI.
 func Path(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -21,8 +22,9 @@ func Path(t *testing.T) string {
 	return path
 }
 
-// Profile is a folder for --user-data-dir. It is not t.TempDir: Chromium's processes still write there when
-// the first one has ended, and a folder that can't be removed would fail the test.
+// Profile returns a folder for --user-data-dir. It is not t.TempDir: Chromium's processes still
+// write there after the first one has ended, and a folder that cannot be removed would fail the
+// test.
 func Profile(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "taxon-chromium-")

@@ -1,5 +1,5 @@
-// Package chaos kills the processes of a cluster while it works: whatever is killed,
-// and however often, the job ends with the bytes of an undisturbed training.
+// Package chaos kills the processes of a cluster while it works. Whichever process is killed, and
+// however often, the job must end with the bytes of an undisturbed training.
 //
 //	go test ./test/chaos                                      a few short runs
 //	TAXON_CHAOS_RUNS=3 go test ./test/chaos                   all tests: make chaos-short
@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// settings of a test: its runs, its job's gap (real data get the one that users ask for), and
-// further flags of a job that should not be done before anything was done to it.
+// settings returns the number of runs of a test, its job's gap (real data get the gap that users
+// request), and further flags of a job that must not be finished before a fault.
 func settings(t *testing.T) (runs int, gap string, longer []string) {
 	runs, gap = 1, "1e-2"
 	if os.Getenv("TAXON_DATA") == "" {
@@ -58,7 +58,7 @@ func settings(t *testing.T) (runs int, gap string, longer []string) {
 	return runs, gap, longer
 }
 
-// thorough leaves a test to make chaos and make chaos-short.
+// thorough skips a test that only make chaos and make chaos-short run.
 func thorough(t *testing.T) {
 	t.Helper()
 	if os.Getenv("TAXON_CHAOS_RUNS") == "" {
@@ -66,7 +66,7 @@ func thorough(t *testing.T) {
 	}
 }
 
-// killer sends a signal to a random process of a cluster every so often.
+// killer sends a signal to a random process of a cluster at intervals.
 type killer struct {
 	random      *rand.Rand
 	least, most time.Duration
@@ -84,7 +84,7 @@ func (k *killer) wait() {
 	k.next = time.Now().Add(k.least + time.Duration(k.random.Int64N(int64(k.most-k.least))))
 }
 
-// strike kills a process, if it is time.
+// strike kills a process if it is time.
 func (k *killer) strike(t *testing.T, c *cluster.Cluster) {
 	if time.Now().Before(k.next) {
 		return
@@ -96,9 +96,10 @@ func (k *killer) strike(t *testing.T, c *cluster.Cluster) {
 	k.wait()
 }
 
-// A random process is killed again and again.
+// TestKills kills random processes again and again.
 func TestKills(t *testing.T) {
-	t.Parallel() // as all tests here that wait more than they compute
+	// all tests here that wait more than they compute are parallel
+	t.Parallel()
 	runs, gap, longer := settings(t)
 	want := bench.Embedded(t, gap, longer...)
 	least, most := 30*time.Millisecond, 250*time.Millisecond
@@ -122,7 +123,8 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// methods are options of jobs of each kind of plan beside recursive regularisation's.
+// methods lists the options of jobs with each kind of plan, besides that of recursive
+// regularisation.
 var methods = []string{
 	"--method hblr-m2 --max-sweeps 10",
 	"--method hblr-m3 --likelihood softmax --max-sweeps 4",
@@ -143,7 +145,7 @@ var methods = []string{
 	"--method rr-mlr --gap 1e-3",
 }
 
-// A random process is killed again and again, whatever the method.
+// TestKillsOfMethods kills random processes again and again, for other methods.
 func TestKillsOfMethods(t *testing.T) {
 	t.Parallel()
 	lines := methods
@@ -166,8 +168,8 @@ func TestKillsOfMethods(t *testing.T) {
 	}
 }
 
-// A process that is stopped for longer than a lease comes back to a world that has gone
-// on without it, and does no harm. A coordinator has then lost nobody.
+// TestStops stops a process for longer than a lease. When it continues, its work has been taken
+// over, and it does no harm. A coordinator that was stopped must not take others for lost.
 func TestStops(t *testing.T) {
 	t.Parallel()
 	_, gap, longer := settings(t)
@@ -196,8 +198,8 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// With two copies of each value the stores may lose everything, one after the other:
-// nothing is done again, and the weights are there in the end.
+// TestReplicas lets the stores lose everything, one after the other. With two copies of each value,
+// nothing is recomputed, and the weights are complete in the end.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	_, gap, _ := settings(t)
@@ -210,7 +212,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// Workers come and go in the middle of a job.
+// TestScale adds and removes workers in the middle of a job.
 func TestScale(t *testing.T) {
 	t.Parallel()
 	_, gap, _ := settings(t)

@@ -11,8 +11,8 @@ import (
 	"taxon/test/cluster"
 )
 
-// smallDisk mounts a file system of so many MiB on a new folder. Who may not mount skips
-// the test.
+// smallDisk mounts a file system of the given size on a new folder. Without the permission to
+// mount, the test is skipped.
 func smallDisk(t *testing.T, dir string, mib string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -28,7 +28,7 @@ func smallDisk(t *testing.T, dir string, mib string) {
 	})
 }
 
-// fill leaves no room on a disk, whatever else writes to it; what it returns makes room again.
+// fill leaves no room on a disk, whatever else writes to it. release frees the room again.
 func fill(t *testing.T, dir string) (release func()) {
 	t.Helper()
 	path := filepath.Join(dir, "ballast")
@@ -52,8 +52,9 @@ func fill(t *testing.T, dir string) (release func()) {
 	}
 }
 
-// A disk that is full in the middle of a job costs time, not a byte of the result. Where it
-// is a store's, the job says what it waits for, and goes on by itself when there is room.
+// TestFullDisk checks that a disk that is full in the middle of a job only delays the job. If it is
+// a store's disk, the status says what the job waits for, and the job continues by itself when
+// there is room.
 func TestFullDisk(t *testing.T) {
 	thorough(t)
 	t.Parallel()
@@ -100,10 +101,11 @@ const (
 	waited = "the job waited"
 )
 
-// failedBefore is more than the time in which a job failed whose store had no room.
+// failedBefore is longer than the time after which a job used to fail if its store had no room.
 const failedBefore = 10 * time.Second
 
-// troubled waits a little for a job that can't go on, and says what is told of it last.
+// troubled waits a little for a job that cannot continue, and returns the last description of its
+// state.
 func troubled(t *testing.T, c *cluster.Cluster, job string) string {
 	t.Helper()
 	saw := waited

@@ -25,18 +25,20 @@ const (
 	idleWorkers = 500
 	// callPause makes 10,000 calls a minute.
 	callPause = 6 * time.Millisecond
-	// coordinatorMiB is what docs/faults.md says that a coordinator takes for all this.
+
+	// coordinatorMiB is the coordinator's memory under this load according to docs/faults.md.
 	coordinatorMiB = 256
 )
 
-// idler is the executor of a worker that should get no task.
+// idler is the executor of a worker that must get no task.
 type idler struct{}
 
 func (idler) Run(context.Context, *taxonv1.JobResult, *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
 	return nil, worker.Stats{}, errors.New("an idle worker has got a task")
 }
 
-// Many idle workers and many questions take little of a coordinator, and little memory.
+// TestManyCallers checks that many idle workers and many calls cost a coordinator little time and
+// memory.
 func TestManyCallers(t *testing.T) {
 	thorough(t)
 	_, gap, _ := settings(t)
@@ -74,7 +76,7 @@ func TestManyCallers(t *testing.T) {
 	}
 }
 
-// idle keeps many workers connected, each through a connection of its own.
+// idle connects many workers, each through its own connection.
 func idle(t *testing.T, addr string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -101,7 +103,7 @@ func dial(t *testing.T, addr string) *grpc.ClientConn {
 	return conn
 }
 
-// awaitWorkers waits until so many workers are known.
+// awaitWorkers waits until n workers are registered.
 func awaitWorkers(t *testing.T, jobs taxonv1.JobsClient, n int) {
 	t.Helper()
 	for end := time.Now().Add(bench.Deadline); ; time.Sleep(50 * time.Millisecond) {
@@ -118,7 +120,7 @@ func awaitWorkers(t *testing.T, jobs taxonv1.JobsClient, n int) {
 	}
 }
 
-// peakMiB is the most memory that a process had resident.
+// peakMiB returns the largest resident memory of a process.
 func peakMiB(t *testing.T, p cluster.Process) int {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
@@ -133,7 +135,8 @@ func peakMiB(t *testing.T, p cluster.Process) int {
 	return kib >> 10
 }
 
-// Status answers while the coordinator is killed again and again: calls wait for it.
+// TestStatusWhileCoordinatorDies checks that status calls succeed while the coordinator is killed
+// again and again: they wait for it.
 func TestStatusWhileCoordinatorDies(t *testing.T) {
 	t.Parallel()
 	_, gap, longer := settings(t)
@@ -143,7 +146,7 @@ func TestStatusWhileCoordinatorDies(t *testing.T) {
 	var took []time.Duration
 	last, sweep, kills := time.Now(), uint32(0), 0
 	c.Done(t, job, want, func(s cluster.Status) {
-		took = append(took, time.Since(last)) // with the harness's own pause of 20 ms
+		took = append(took, time.Since(last)) // includes the harness's own pause of 20 ms
 		if s.Sweep >= sweep+10 {
 			sweep = s.Sweep
 			c.Process(t, "coordinator").Signal(syscall.SIGKILL)

@@ -10,8 +10,8 @@ import (
 	"taxon/test/cluster"
 )
 
-// Connections between the processes are cut, fall silent for longer than a lease and get
-// slow: what arrives late or twice changes nothing.
+// TestNetwork cuts the connections between the processes, silences them for longer than a lease,
+// and slows them down. Messages that arrive late or twice must change nothing.
 func TestNetwork(t *testing.T) {
 	thorough(t)
 	t.Parallel()
@@ -27,13 +27,13 @@ func TestNetwork(t *testing.T) {
 		"--lease", lease.String())
 	c := bench.Join(coordinator)
 	var proxies []*proxy
-	for _, name := range []string{"store-0", "store-1"} { // everybody reaches a store through its proxy
+	for _, name := range []string{"store-0", "store-1"} { // all processes reach a store through its proxy
 		p := newProxy(t)
 		p.forward(bench.Process(t, "store", "--dir", filepath.Join(dir, name), "--coordinator", coordinator, "--listen",
 			"127.0.0.1:0", "--advertise", p.addr()))
 		proxies = append(proxies, p)
 	}
-	for _, name := range []string{"worker-0", "worker-1"} { // and a worker the coordinator through its own
+	for _, name := range []string{"worker-0", "worker-1"} { // a worker reaches the coordinator through its own proxy
 		p := newProxy(t)
 		p.forward(coordinator)
 		bench.Process(t, "worker", "--dir", filepath.Join(dir, name), "--name", name, "--slots", "1", "--coordinator",

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// proxy forwards TCP connections to a target, and may cut, hold and delay them.
+// proxy forwards TCP connections to a target. It can cut, hold and delay them.
 type proxy struct {
 	listener net.Listener
 
 	mu     sync.Mutex
 	target string
 	conns  map[net.Conn]bool
-	held   time.Time     // nothing is forwarded before
-	delay  time.Duration // of each piece
+	held   time.Time     // nothing is forwarded before this time
+	delay  time.Duration // delay of each piece
 }
 
-// newProxy listens; forward tells it where to.
+// newProxy listens for connections. forward sets the target.
 func newProxy(t *testing.T) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -43,19 +43,19 @@ func (p *proxy) forward(target string) {
 	p.target = target
 }
 
-// cut closes all connections, whatever is on its way.
+// cut closes all connections and drops data in transit.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
 		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a reset, not a good end
+			_ = tcp.SetLinger(0) // a reset instead of an orderly end
 		}
 		c.Close()
 	}
 }
 
-// hold stops all traffic for a while: both sides see a silent network.
+// hold stops all traffic for a while, so that both sides see a silent network.
 func (p *proxy) hold(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,7 +115,7 @@ func (p *proxy) copy(from, to net.Conn) {
 	}
 }
 
-// wait is what a piece waits for.
+// wait waits before a piece is forwarded.
 func (p *proxy) wait() {
 	p.mu.Lock()
 	delay := p.delay
@@ -132,13 +132,13 @@ func (p *proxy) wait() {
 	}
 }
 
-// trouble makes something of a network every now and then.
+// trouble disturbs a network at intervals.
 type trouble struct {
 	random  *rand.Rand
 	proxies []*proxy
-	most    time.Duration // of a silence
+	most    time.Duration // longest silence
 	next    time.Time
-	pause   time.Duration // about so long between two blows
+	pause   time.Duration // mean time between two disturbances
 	made    map[string]int
 }
 

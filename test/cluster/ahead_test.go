@@ -14,9 +14,9 @@ import (
 	"taxon/coordinator/journal"
 )
 
-// digesting is a cluster with a job, the whole of whose weights is there, which can't be
-// digested until the test says so, and with a `submit --wait --out` that waits for that. Where
-// weights are put in order is a file instead of a folder.
+// digesting is a cluster with a job whose weights are complete but cannot be digested until the
+// test allows it, because the folder in which weights are sorted is a file. A `submit --wait --out`
+// waits for the digest.
 type digesting struct {
 	*Cluster
 	job, out, blocks string
@@ -24,7 +24,7 @@ type digesting struct {
 	stdout, stderr   bytes.Buffer
 }
 
-// digest brings one up and waits until the submitter has read all weights.
+// digest starts such a cluster and waits until the submitter has read all weights.
 func digest(t *testing.T, gap string, flags ...string) *digesting {
 	t.Helper()
 	s := &digesting{Cluster: bench.Up(t, 2, 2), job: "j", out: filepath.Join(t.TempDir(), "model")}
@@ -40,7 +40,7 @@ func digest(t *testing.T, gap string, flags ...string) *digesting {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.submit.Process.Kill() })
-	s.until(t, func() bool { // all are read before the first is written
+	s.until(t, func() bool { // all weights are read before the first is written
 		_, err := os.Stat(filepath.Join(s.out+".part", "weights-00000.bin"))
 		return err == nil
 	})
@@ -57,7 +57,7 @@ func digest(t *testing.T, gap string, flags ...string) *digesting {
 	return s
 }
 
-// until waits for something to come about.
+// until waits until a condition holds.
 func (s *digesting) until(t *testing.T, there func() bool) {
 	t.Helper()
 	for end := time.Now().Add(deadline); !there(); time.Sleep(5 * time.Millisecond) {
@@ -75,16 +75,16 @@ func (s *digesting) release(t *testing.T) {
 	}
 }
 
-// ended waits for submit's end.
+// ended waits for the end of submit.
 func (s *digesting) ended(t *testing.T) Result {
 	t.Helper()
 	late := time.AfterFunc(deadline, func() { _ = s.submit.Process.Kill() })
 	defer late.Stop()
-	_ = s.submit.Wait() // the exit status says it
+	_ = s.submit.Wait() // the exit status has the result
 	return Result{s.submit.ProcessState.ExitCode(), s.stdout.String(), s.stderr.String()}
 }
 
-// empty demands that nothing is left where the model would be.
+// empty checks that no file is left at the model's place.
 func (s *digesting) empty(t *testing.T) {
 	t.Helper()
 	if left, err := os.ReadDir(filepath.Dir(s.out)); err != nil || len(left) != 0 {
@@ -92,7 +92,7 @@ func (s *digesting) empty(t *testing.T) {
 	}
 }
 
-// exported demands that what submit wrote is what export writes, byte for byte.
+// exported checks that the model of submit equals that of export, byte for byte.
 func (s *digesting) exported(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "exported")
@@ -103,7 +103,7 @@ func (s *digesting) exported(t *testing.T) {
 	}
 }
 
-// sameFiles compares two models, as plain makes their files.
+// sameFiles compares two models after plain has removed the differences that are allowed.
 func sameFiles(t *testing.T, got, want string, plain func(t *testing.T, name string, data []byte) []byte) {
 	t.Helper()
 	a, err := os.ReadDir(got)
@@ -131,7 +131,7 @@ func sameFiles(t *testing.T, got, want string, plain func(t *testing.T, name str
 	}
 }
 
-// timeless takes out of a model's files what no two trainings have in common.
+// timeless removes the parts of a model's files that differ between any two trainings.
 func timeless(t *testing.T, name string, data []byte) []byte {
 	t.Helper()
 	switch name {
@@ -147,7 +147,8 @@ func timeless(t *testing.T, name string, data []byte) []byte {
 	return data
 }
 
-// stripped is a JSON document without times, and without the checksums of what has them.
+// stripped returns a JSON document without times, and without the checksums of files that contain
+// them.
 func stripped(t *testing.T, data []byte) []byte {
 	t.Helper()
 	var doc any
@@ -180,8 +181,8 @@ func stripped(t *testing.T, data []byte) []byte {
 	return append(out, '\n')
 }
 
-// The model that submit has gathered while they were digested is the one that train makes,
-// also where the coordinator is killed meanwhile.
+// TestModelBesideDigest checks that the model that submit gathers while the weights are digested
+// equals that of train, even if the coordinator is killed in the meantime.
 func TestModelBesideDigest(t *testing.T) {
 	t.Parallel()
 	const gap = "1e-2"
@@ -206,7 +207,8 @@ func TestModelBesideDigest(t *testing.T) {
 	}
 }
 
-// Whoever stops waiting leaves nothing behind, and the job goes on.
+// TestInterruptedBesideDigest checks that an interrupted submit leaves no files, and that the job
+// continues.
 func TestInterruptedBesideDigest(t *testing.T) {
 	t.Parallel()
 	s := digest(t, "1e-1")
@@ -223,8 +225,8 @@ func TestInterruptedBesideDigest(t *testing.T) {
 	}
 }
 
-// Whoever gives up waiting for a coordinator that is away hears that the job goes on, and
-// so it does.
+// TestAwayBesideDigest checks that a submit that gives up waiting for an unreachable coordinator
+// says that the job continues, and that it does.
 func TestAwayBesideDigest(t *testing.T) {
 	t.Parallel()
 	s := digest(t, "1e-1", "--patience", "1s")
@@ -242,7 +244,8 @@ func TestAwayBesideDigest(t *testing.T) {
 	}
 }
 
-// Weights that are lost before they were digested make no model, though submit has them.
+// TestLostBesideDigest checks that weights that are lost before they are digested do not become a
+// model, although submit has them.
 func TestLostBesideDigest(t *testing.T) {
 	t.Parallel()
 	s := digest(t, "1e-1")
@@ -261,8 +264,8 @@ func TestLostBesideDigest(t *testing.T) {
 	s.empty(t)
 }
 
-// A job that is done, and that somebody has resumed and has had done again before submit
-// saw that, gives its last weights.
+// TestResumedBesideDigest checks that submit returns the last weights of a job that was finished,
+// resumed and finished again before submit noticed.
 func TestResumedBesideDigest(t *testing.T) {
 	t.Parallel()
 	s := digest(t, "1e-3", "--max-sweeps", "5")
@@ -285,7 +288,8 @@ func TestResumedBesideDigest(t *testing.T) {
 	s.exported(t)
 }
 
-// A digest of other weights than those that came is an error, and they are no model.
+// TestOtherDigestBesideDigest checks that a digest that does not match the received weights is an
+// error, and that no model is written.
 func TestOtherDigestBesideDigest(t *testing.T) {
 	t.Parallel()
 	s := digest(t, "1e-1")
@@ -295,7 +299,7 @@ func TestOtherDigestBesideDigest(t *testing.T) {
 	s.release(t)
 	sum := s.Await(t, s.job, nil).Report.SHA
 	before := s.Process(t, "coordinator")
-	before.Signal(syscall.SIGSTOP) // else it is started again too early
+	before.Signal(syscall.SIGSTOP) // otherwise it would be restarted too early
 	s.inJournal(t, sum[:12], "0123456789ab")
 	before.Signal(syscall.SIGKILL)
 	s.until(t, func() bool { return s.Process(t, "coordinator").Restarts > before.Restarts })

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// A job that is done by a cap continues with a higher one, also where its coordinator has been
-// killed since, and from where it was; by one that would end it as well it stays what it is.
+// TestResumeWithOtherCaps checks that a job ended by a cap continues from where it was with a
+// higher cap, even if its coordinator was killed in the meantime. With a cap that would end it as
+// well, it stays finished.
 func TestResumeWithOtherCaps(t *testing.T) {
 	t.Parallel()
 	c := bench.Up(t, 2, 2)

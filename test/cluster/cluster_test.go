@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// The whole way: a job on a cluster gives the bytes that train gives, as its digest, as
-// a model, and as an export.
+// TestSubmitToExport checks the whole workflow: a job on a cluster gives the bytes that train
+// gives, as its digest, as a model, and as an export.
 func TestSubmitToExport(t *testing.T) {
 	t.Parallel()
 	want := bench.Embedded(t, "1e-3")
@@ -80,7 +80,7 @@ func TestSubmitToExport(t *testing.T) {
 		t.Errorf("%d parts with %d bytes, the file has %d", n, len(parts), len(whole))
 	}
 
-	// The same job again, by its id; the same data again, which is there already.
+	// the same job again, by its id, and the same data again, which the cluster has already
 	again := c.Taxon(t, append([]string{"submit", "--json", "--id", done.Job}, bench.Job("1e-3")...)...)
 	if !strings.Contains(again.Stdout, done.Job) {
 		t.Errorf("submitted again: %s", again.Stdout)
@@ -113,7 +113,7 @@ func TestSubmitToExport(t *testing.T) {
 	}
 }
 
-// joined reads the parts of an export, in order.
+// joined reads the parts of an export in order.
 func joined(t *testing.T, dir string) (text string, n int) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(dir, "_SUCCESS")); err != nil {
@@ -133,7 +133,7 @@ func joined(t *testing.T, dir string) (text string, n int) {
 	return text, len(paths)
 }
 
-// statusKeys is the contract of status --json.
+// statusKeys lists the documented keys of status --json.
 var statusKeys = []string{"job", "state", "phase", "sweep", "gap", "tasks", "workers_lost", "recomputed", "duplicates",
 	"replicas", "bytes_read", "bytes_written",
 	"seconds", "rollbacks", "eta_seconds", "eta_low_seconds", "eta_high_seconds", "idle_seconds", "error", "report",
@@ -168,8 +168,9 @@ func checkKeys(t *testing.T, text string) {
 	}
 }
 
-// Two clusters side by side; up on a running one says so; scaling up and down in the
-// middle of a job; a killed process is back on its address; down and up go on.
+// TestClusterVerbs runs two clusters at the same time. up on a running cluster reports that;
+// workers are added and removed in the middle of a job; a killed process restarts on its address;
+// down and up resume the job.
 func TestClusterVerbs(t *testing.T) {
 	t.Parallel()
 	want := bench.Embedded(t, "1e-4")
@@ -217,7 +218,8 @@ func TestClusterVerbs(t *testing.T) {
 	}
 }
 
-// A cluster that is started again is the one that it was, but for what is said anew.
+// TestUpAgain checks that a cluster that is started again has its earlier settings, except for
+// those given anew.
 func TestUpAgain(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -248,7 +250,7 @@ func TestUpAgain(t *testing.T) {
 	}
 }
 
-// No process takes a folder for its own that is another's.
+// TestForeignFolders checks that no process uses a folder that belongs to another.
 func TestForeignFolders(t *testing.T) {
 	t.Parallel()
 	c := bench.Up(t, 0, 1)
@@ -278,7 +280,8 @@ func TestForeignFolders(t *testing.T) {
 	}
 }
 
-// A supervisor that is killed leaves its processes; up and down end them.
+// TestKilledSupervisor checks that the processes of a killed supervisor keep running, and that up
+// and down end them.
 func TestKilledSupervisor(t *testing.T) {
 	t.Parallel()
 	c := bench.Up(t, 1, 1)
@@ -309,7 +312,7 @@ func TestKilledSupervisor(t *testing.T) {
 	c.Down(t)
 }
 
-// zombie says whether a process has ended, but its parent has not noticed.
+// zombie reports whether a process has ended but its parent has not waited for it.
 func zombie(pid int) bool {
 	data, err := os.ReadFile("/proc/" + itoa(pid) + "/stat")
 	return err != nil || strings.Contains(string(data), ") Z ")
@@ -320,7 +323,7 @@ func itoa(n int) string {
 	return string(b)
 }
 
-// What the command line gets wrong is status 2, in one line that says what to do.
+// TestErrors checks that mistakes on the command line end with status 2 and one line with a remedy.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	c := bench.Up(t, 1, 1)
@@ -358,8 +361,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Data in place is read below the roots alone, links followed. Instance weights lie in it, and
-// are uploaded with what is not in place.
+// TestInPlace checks that data in place are read only below the roots, with links followed.
+// Instance weights may lie there; data that do not are uploaded.
 func TestInPlace(t *testing.T) {
 	t.Parallel()
 	root, outside := t.TempDir(), t.TempDir()
@@ -407,7 +410,8 @@ func TestInPlace(t *testing.T) {
 	}
 }
 
-// A cancelled job can be resumed, to the same bytes; a drained worker goes.
+// TestCancelResumeDrain checks that a cancelled job can be resumed and gives the same bytes, and
+// that a drained worker ends.
 func TestCancelResumeDrain(t *testing.T) {
 	t.Parallel()
 	want := bench.Embedded(t, "", Long(100)...)

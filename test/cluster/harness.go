@@ -1,5 +1,5 @@
-// Package cluster tests clusters of real processes: the command's verbs, from `taxon
-// cluster up` to the exported weights. The harness in it also serves test/chaos.
+// Package cluster tests clusters of real processes: the command's verbs, from `taxon cluster up` to
+// the exported weights. test/chaos uses its harness, too.
 package cluster
 
 import (
@@ -25,18 +25,20 @@ import (
 // Bench is a folder with the command and a problem to train.
 type Bench struct {
 	Bin, Data, Tree string
-	Deadline        time.Duration // of any one command or job; one that hangs fails its test
+	// Deadline bounds any single command or job. A test whose command exceeds it fails.
+	Deadline time.Duration
 
 	embedded *embedded
 }
 
-// embedded is what Bench.Embedded has found, by its flags.
+// embedded holds the results of Bench.Embedded, by its flags.
 type embedded struct {
 	sync.Mutex
 	digest map[string]string
 }
 
-// NewBench builds the command and draws the problem in a new folder. The caller removes it.
+// NewBench builds the command and generates the problem in a new folder. The caller removes the
+// folder.
 func NewBench(rows, nodes int) (*Bench, string, error) {
 	dir, err := os.MkdirTemp("", "taxon-cluster")
 	if err != nil {
@@ -54,8 +56,8 @@ func NewBench(rows, nodes int) (*Bench, string, error) {
 	return b, dir, err
 }
 
-// problem draws documents over a ternary tree: each takes some of the features of every
-// node on its path, and noise.
+// problem generates documents over a ternary tree. Each has some of the features of every node on
+// its path, and noise.
 func problem(rows, nodes int) (data, tree string) {
 	features := 6 * nodes
 	r := rand.New(rand.NewPCG(7, 7))
@@ -96,16 +98,16 @@ func problem(rows, nodes int) (data, tree string) {
 	return b.String(), s.String()
 }
 
-// deadline is what a bench has to begin with.
+// deadline is the initial Deadline of a Bench.
 const deadline = 2 * time.Minute
 
-// Result of a finished command.
+// Result is the result of a finished command.
 type Result struct {
-	Code           int // -1: killed by a signal
+	Code           int // -1 if a signal ended it
 	Stdout, Stderr string
 }
 
-// Run runs the command with an environment variable set, or with none ("").
+// Run runs the command with an additional environment variable, unless env is "".
 func (b *Bench) Run(t testing.TB, env string, args ...string) Result {
 	t.Helper()
 	cmd := exec.Command(b.Bin, args...)
@@ -119,11 +121,11 @@ func (b *Bench) Run(t testing.TB, env string, args ...string) Result {
 	}
 	late := time.AfterFunc(b.Deadline, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
-	_ = cmd.Wait() // the exit status says it
+	_ = cmd.Wait() // the exit status has the result
 	return Result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// Must runs a command that has to succeed.
+// Must runs a command that must succeed.
 func (b *Bench) Must(t testing.TB, env string, args ...string) Result {
 	t.Helper()
 	r := b.Run(t, env, args...)
@@ -133,10 +135,11 @@ func (b *Bench) Must(t testing.TB, env string, args ...string) Result {
 	return r
 }
 
-// Long are further flags of a job that should not be over before something is done to it.
+// Long returns further flags of a job that must not be finished before a fault.
 func Long(sweeps int) []string { return []string{"--gap", "1e-12", "--max-sweeps", fmt.Sprint(sweeps)} }
 
-// Job are the flags of the standard training; without a gap the method's own tolerance holds.
+// Job returns the flags of the standard training. Without a gap, the method's own tolerance
+// applies.
 func (b *Bench) Job(gap string) []string {
 	flags := []string{"--data", b.Data, "--hierarchy", b.Tree, "--quiet"}
 	if gap != "" {
@@ -167,7 +170,7 @@ func (b *Bench) Embedded(t testing.TB, gap string, flags ...string) string {
 	return report.SHA
 }
 
-// Decode reads the one JSON document that a command printed.
+// Decode decodes the JSON document that a command printed.
 func Decode(t testing.TB, text string, v any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), v); err != nil {
@@ -175,13 +178,13 @@ func Decode(t testing.TB, text string, v any) {
 	}
 }
 
-// State is `taxon cluster status --json`.
+// State is the output of `taxon cluster status --json`.
 type State struct {
 	Coordinator string
 	Processes   []Process
 }
 
-// Process is one of a cluster.
+// Process is a process of a cluster.
 type Process struct {
 	Role, ID, Addr string
 	PID, Restarts  int
@@ -194,13 +197,13 @@ type Cluster struct {
 	env string
 }
 
-// Join is a cluster whose processes the test starts itself.
+// Join returns a cluster whose processes the test starts itself.
 func (b *Bench) Join(coordinator string) *Cluster {
 	return &Cluster{Bench: b, env: "TAXON_COORDINATOR=" + coordinator}
 }
 
-// Process starts a command that runs until the test's end, and returns the address that it
-// says it is ready on.
+// Process starts a command that runs until the end of the test, and returns the address on which it
+// reports to be ready.
 func (b *Bench) Process(t testing.TB, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(b.Bin, args...)
@@ -236,13 +239,13 @@ func (b *Bench) Process(t testing.TB, args ...string) string {
 	return addr
 }
 
-// Up starts a cluster that the test's end takes down again, without a process left.
+// Up starts a cluster, which is stopped at the end of the test. No process may then remain.
 func (b *Bench) Up(t testing.TB, workers, stores int, flags ...string) *Cluster {
 	t.Helper()
 	return b.UpIn(t, filepath.Join(t.TempDir(), "cluster"), workers, stores, flags...)
 }
 
-// UpIn is Up in a folder.
+// UpIn is like Up, in a given folder.
 func (b *Bench) UpIn(t testing.TB, dir string, workers, stores int, flags ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{Bench: b, Dir: dir}
@@ -267,7 +270,7 @@ func (b *Bench) UpIn(t testing.TB, dir string, workers, stores int, flags ...str
 	return c
 }
 
-// Down ends the cluster and looks for processes that it has left.
+// Down stops the cluster and checks that no process remains.
 func (c *Cluster) Down(t testing.TB) {
 	t.Helper()
 	r := c.Run(t, "", "cluster", "down", "--dir", c.Dir)
@@ -275,7 +278,7 @@ func (c *Cluster) Down(t testing.TB) {
 		t.Errorf("cluster down: status %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
 	for end := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		// the system may still be clearing up
+		// the system may take a moment to remove them
 		out, _ := exec.Command("pgrep", "-f", c.Dir).Output()
 		if len(out) == 0 {
 			return
@@ -298,7 +301,7 @@ func (c *Cluster) showLogs(t testing.TB) {
 	}
 }
 
-// Taxon runs a verb that calls the cluster, and has to succeed.
+// Taxon runs a verb that calls the cluster and must succeed.
 func (c *Cluster) Taxon(t testing.TB, args ...string) Result {
 	t.Helper()
 	return c.Must(t, c.env, args...)
@@ -310,7 +313,8 @@ func (c *Cluster) Try(t testing.TB, args ...string) Result {
 	return c.Run(t, c.env, args...)
 }
 
-// Quick is Try of a verb that is not waited for longer than a time; -1: it was not done.
+// Quick is like Try, but waits for a limited time. The code is -1 if the verb has not ended by
+// then.
 func (c *Cluster) Quick(t testing.TB, d time.Duration, args ...string) Result {
 	t.Helper()
 	b := *c.Bench
@@ -318,7 +322,7 @@ func (c *Cluster) Quick(t testing.TB, d time.Duration, args ...string) Result {
 	return b.Run(t, c.env, args...)
 }
 
-// State asks what runs.
+// State returns the processes of the cluster.
 func (c *Cluster) State(t testing.TB) State {
 	t.Helper()
 	var s State
@@ -326,7 +330,7 @@ func (c *Cluster) State(t testing.TB) State {
 	return s
 }
 
-// Process is the process of an id.
+// Process returns the process with an id.
 func (c *Cluster) Process(t testing.TB, id string) Process {
 	t.Helper()
 	for _, p := range c.State(t).Processes {
@@ -338,14 +342,14 @@ func (c *Cluster) Process(t testing.TB, id string) Process {
 	return Process{}
 }
 
-// Signal sends a signal to a process; one that has just ended is let be.
+// Signal sends a signal to a process. A process that has just ended is ignored.
 func (p Process) Signal(s syscall.Signal) {
 	if p.PID > 0 {
 		_ = syscall.Kill(p.PID, s)
 	}
 }
 
-// Submit hands the standard training over and returns the job's id.
+// Submit submits the standard training and returns the job's id.
 func (c *Cluster) Submit(t testing.TB, gap string, more ...string) string {
 	t.Helper()
 	var d struct{ Job string }
@@ -353,7 +357,7 @@ func (c *Cluster) Submit(t testing.TB, gap string, more ...string) string {
 	return d.Job
 }
 
-// Status is `taxon status --json`.
+// Status is the output of `taxon status --json`.
 type Status struct {
 	Job, State, Phase, Error string
 	Sweep, Rollbacks         uint32
@@ -368,7 +372,7 @@ type Status struct {
 	}
 }
 
-// Status asks how far a job is.
+// Status returns the state of a job.
 func (c *Cluster) Status(t testing.TB, job string) Status {
 	t.Helper()
 	var s Status
@@ -376,8 +380,8 @@ func (c *Cluster) Status(t testing.TB, job string) Status {
 	return s
 }
 
-// Await asks again and again until the job has ended, and calls each for every answer.
-// What was once committed must not be taken back.
+// Await polls a job until it has ended, and calls each for every answer. Committed progress must
+// not be taken back.
 func (c *Cluster) Await(t testing.TB, job string, each func(Status)) Status {
 	t.Helper()
 	last := Status{}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// loseStores ends the cluster, removes all that its stores hold, and starts it again.
+// loseStores stops the cluster, removes all data of its stores, and starts it again.
 func (c *Cluster) loseStores(t *testing.T) {
 	t.Helper()
 	c.Down(t)
@@ -26,8 +26,8 @@ func (c *Cluster) loseStores(t *testing.T) {
 	c.env = "TAXON_COORDINATOR=" + s.Coordinator
 }
 
-// A job that is done, and whose weights the stores have lost since, can be had again: from
-// its snapshot, and without one by training it again.
+// TestLostWeights checks that the weights of a finished job that the stores have lost can be
+// restored: from its snapshot or, without one, by training again.
 func TestLostWeights(t *testing.T) {
 	t.Parallel()
 	const gap = "1e-2"
@@ -57,7 +57,8 @@ func TestLostWeights(t *testing.T) {
 	c.Taxon(t, "export", "--job", job, "--format", "model", "--out", filepath.Join(t.TempDir(), "m"))
 }
 
-// Without snapshots too: submitted again it uploads its data and is resumed.
+// TestLostWeightsWithoutSnapshots checks the same without snapshots: when the job is submitted
+// again, its data are uploaded and it is resumed.
 func TestLostWeightsWithoutSnapshots(t *testing.T) {
 	t.Parallel()
 	const gap = "1e-2"
@@ -79,7 +80,8 @@ func TestLostWeightsWithoutSnapshots(t *testing.T) {
 	}
 }
 
-// One worker whose cache is too small for the data keeps no other from training on it.
+// TestWorkerThatDoesNotSuit checks that a worker whose cache is too small for the data does not
+// keep others from training on them.
 func TestWorkerThatDoesNotSuit(t *testing.T) {
 	t.Parallel()
 	const gap = "1e-1"
@@ -97,7 +99,7 @@ func TestWorkerThatDoesNotSuit(t *testing.T) {
 	}
 }
 
-// A copy of a shard's folder is not taken for the shard while that is up.
+// TestCopiedShard checks that a copy of a shard's folder is refused while the shard is up.
 func TestCopiedShard(t *testing.T) {
 	t.Parallel()
 	c := bench.Up(t, 0, 1)

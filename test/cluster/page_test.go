@@ -22,7 +22,8 @@ import (
 	"taxon/test/browser"
 )
 
-// probe is a script behind the page's own: it tells what is shown, and presses what it is told to.
+// probe is a script that runs after the page's own. It reports what the page shows, and clicks the
+// elements that it is sent.
 const probe = `
 setInterval(async () => {
   const column = (id, k) => [...$(id).tBodies[0].rows].map(r => r.cells[k].firstChild?.textContent ?? "");
@@ -32,11 +33,11 @@ setInterval(async () => {
   if (press) { const b = document.querySelector(press); b.focus(); b.click(); }
 }, 100);`
 
-// seen is what the page shows.
+// seen is the content that the page shows.
 type seen struct {
 	State                        string
 	Jobs, Names, Stores, Workers []string
-	Curves, Lines                int // Lines: workers that have done tasks
+	Curves, Lines                int // Lines counts workers that have run tasks
 }
 
 func (s seen) count(list []string, what string) (n int) {
@@ -48,8 +49,9 @@ func (s seen) count(list []string, what string) (n int) {
 	return n
 }
 
-// The page while three jobs run: one is cancelled by its button, a store dies and comes back, the
-// coordinator is killed and comes back, and all of that shows without the page being loaded again.
+// TestPageJourney checks the page while three jobs run. One is cancelled by its button, a store
+// fails and returns, the coordinator is killed and returns. The page shows all of that without
+// being reloaded.
 func TestPageJourney(t *testing.T) {
 	t.Parallel()
 	chromium := browser.Path(t)
@@ -66,7 +68,7 @@ func TestPageJourney(t *testing.T) {
 		jobs = append(jobs, c.Submit(t, "", Long(400)...))
 	}
 
-	// The browser calls a server of ours that passes on to the coordinator, and adds the probe.
+	// the browser calls a proxy of the test, which adds the probe
 	var loads atomic.Int32
 	told, press := make(chan seen), make(chan string, 1)
 	to := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})
@@ -130,9 +132,9 @@ func TestPageJourney(t *testing.T) {
 	}
 	defer func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait() // by the signal
+		_ = cmd.Wait() // it ends by the signal
 		for _, line := range regexp.MustCompile(`(?m)^.*CONSOLE.*$`).FindAllString(complaints.String(), -1) {
-			if !strings.Contains(line, "Failed to load resource") { // while the coordinator was away
+			if !strings.Contains(line, "Failed to load resource") { // while the coordinator was unreachable
 				t.Errorf("the browser complains: %s", line)
 			}
 		}

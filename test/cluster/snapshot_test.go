@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// snapshots are the flags that keep a snapshot of every sweep in dir.
+// snapshots returns the flags that keep a snapshot of every sweep in dir.
 func snapshots(dir string) []string {
 	return []string{"--snapshots", dir, "--snapshot-every", "1", "--snapshot-pause", "1ms"}
 }
 
-// saved waits until a job has a snapshot of a sweep, at least the given one.
+// saved waits until a job has a snapshot of the given sweep or a later one.
 func (c *Cluster) saved(t *testing.T, dir, job string, sweep uint32) {
 	t.Helper()
 	_, err := os.Stat(filepath.Join(dir, job, "manifest"))
@@ -29,7 +29,7 @@ func (c *Cluster) saved(t *testing.T, dir, job string, sweep uint32) {
 	}
 }
 
-// behind are the sweeps behind which a job's log says that it went on.
+// behind returns the sweeps after which a job has resumed, according to its log.
 func (c *Cluster) behind(t *testing.T, job, text string) (sweeps []int) {
 	t.Helper()
 	for _, m := range regexp.MustCompile(text+` (\d+)`).FindAllStringSubmatch(c.Taxon(t, "logs", job).Stdout, -1) {
@@ -42,8 +42,8 @@ func (c *Cluster) behind(t *testing.T, job, text string) (sweeps []int) {
 	return sweeps
 }
 
-// A job continues from its snapshot on a new cluster of other shards, and again in its own
-// place, to the same bytes.
+// TestRestoreElsewhere checks that a job continues from its snapshot on a new cluster with other
+// shards, and again on its own cluster, with the same bytes.
 func TestRestoreElsewhere(t *testing.T) {
 	t.Parallel()
 	want := bench.Embedded(t, "", Long(100)...)
@@ -84,7 +84,7 @@ func TestRestoreElsewhere(t *testing.T) {
 	if r := c.Try(t, "restore", "--from", dir); r.Code != 2 || !strings.Contains(r.Stderr, "is done") {
 		t.Errorf("restore of a job that is done: %+v", r)
 	}
-	// Half a snapshot is none.
+	// an incomplete snapshot is ignored
 	parts, err := filepath.Glob(filepath.Join(dir, job, "part-*"))
 	if err != nil || len(parts) != 2 {
 		t.Fatalf("parts %v, %v", parts, err)
@@ -98,9 +98,10 @@ func TestRestoreElsewhere(t *testing.T) {
 	}
 }
 
-// What a shard has lost for good, with one copy, is taken from the last snapshot: the job
-// does not begin anew. The worker is killed with it: what it remembers, or another shard
-// holds, would let the job make the lost values again, which is right but not asked here.
+// TestLostShardRollsBack checks that values that a shard has lost for good, without replicas, are
+// taken from the last snapshot, so that the job does not start over. The worker is killed too: with
+// its cache, or values on another shard, the job could recompute the lost values, which would be
+// right but is not tested here.
 func TestLostShardRollsBack(t *testing.T) {
 	t.Parallel()
 	want := bench.Embedded(t, "", Long(250)...)
@@ -113,9 +114,9 @@ func TestLostShardRollsBack(t *testing.T) {
 		t.Fatalf("the shard's values: %v, %v", values, err)
 	}
 	worker, store := c.Process(t, "worker-0"), c.Process(t, "store-0")
-	store.Signal(syscall.SIGKILL) // before a new worker reads what is there
+	store.Signal(syscall.SIGKILL) // before a new worker reads the values
 	worker.Signal(syscall.SIGKILL)
-	// At once, and away from a store that has been started again already.
+	// at once, and out of the way of a store that has been restarted already
 	if err := os.Rename(values[0], filepath.Join(c.Dir, "lost")); err != nil {
 		t.Fatal(err)
 	}
@@ -128,8 +129,8 @@ func TestLostShardRollsBack(t *testing.T) {
 	}
 }
 
-// A folder that a cluster did not write is neither replaced nor removed, whatever a job is
-// called; who restores a job from its snapshot takes that over.
+// TestSnapshotsOfOthers checks that a folder that a cluster has not written is neither replaced nor
+// removed, whatever a job's name is. Restoring a job from its snapshot takes over the snapshot.
 func TestSnapshotsOfOthers(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "snapshots")

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// A search whose trainings are jobs is interrupted, goes on, and loses a worker meanwhile; the
-// model that it leaves is the one that train makes of its job file, prior shift included, and
-// nothing of its trials stays in the stores.
+// TestSubmitTune interrupts a search whose trainings are jobs, resumes it, and kills a worker. The
+// resulting model equals that of train with its job file, including the prior shift, and the stores
+// keep nothing of the trials.
 func TestSubmitTune(t *testing.T) {
 	t.Parallel()
 	c := bench.Up(t, 2, 2)
@@ -33,8 +33,8 @@ func TestSubmitTune(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	_ = first.Process.Signal(os.Interrupt)
-	_ = first.Wait() // the exit status says it
-	if code := first.ProcessState.ExitCode(); code != 130 || !strings.Contains(stderr.String(), "go on in the cluster") {
+	_ = first.Wait() // the exit status has the result
+	if code := first.ProcessState.ExitCode(); code != 130 || !strings.Contains(stderr.String(), "in the cluster, and") {
 		t.Fatalf("interrupted: status %d, %s", code, stderr.String())
 	}
 	_ = syscall.Kill(c.Process(t, "worker-0").PID, syscall.SIGKILL)
@@ -57,7 +57,7 @@ func TestSubmitTune(t *testing.T) {
 			kept++
 		}
 	}
-	if len(list) < 6 || kept != 1 { // that of the model
+	if len(list) < 6 || kept != 1 { // the remaining one is that of the model
 		t.Errorf("jobs: %+v", list)
 	}
 }

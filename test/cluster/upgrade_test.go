@@ -12,7 +12,7 @@ import (
 	"taxon/test/dear"
 )
 
-// built is this taxon as another release.
+// built builds this taxon as another release.
 func built(t *testing.T, version, protocol string) string {
 	t.Helper()
 	flags := "-X taxon/internal/cluster/release.version=" + version
@@ -26,7 +26,8 @@ func built(t *testing.T, version, protocol string) string {
 	return path
 }
 
-// put makes the binary at path that of another release, as a package manager does: by a rename.
+// put replaces the binary at path by that of another release by a rename, as a package manager
+// does.
 func put(t *testing.T, from, path string) {
 	t.Helper()
 	data, err := os.ReadFile(from)
@@ -41,8 +42,9 @@ func put(t *testing.T, from, path string) {
 	}
 }
 
-// A cluster is upgraded process by process while a job runs: the job ends with the bytes that it
-// would have had. Processes and clients of another protocol are refused, and told who is who.
+// TestRollingUpgrade upgrades a cluster process by process while a job runs. The job must end with
+// the same bytes. Processes and clients of another protocol are refused with a message that names
+// both versions.
 func TestRollingUpgrade(t *testing.T) {
 	dear.Only(t)
 	t.Parallel()
@@ -54,7 +56,7 @@ func TestRollingUpgrade(t *testing.T) {
 	c := old.Up(t, 2, 2)
 	job := c.Submit(t, "", Long(200)...)
 
-	// what runs keeps the old file; the supervisor starts the new one
+	// running processes keep the old file; the supervisor starts the new one
 	put(t, newer, old.Bin)
 	type member struct{ ID, Name, State, Version string }
 	up := func(verb string) (all []member) {
@@ -79,7 +81,7 @@ func TestRollingUpgrade(t *testing.T) {
 		t.Errorf("before the upgrade workers run %q", got)
 	}
 	next, at := c.State(t).Processes, uint32(0)
-	c.Done(t, job, want, func(s Status) { // one after the other, each once the job has gone on
+	c.Done(t, job, want, func(s Status) { // one after the other, each once the job has progressed
 		if len(next) > 0 && s.Sweep > at {
 			next[0].Signal(syscall.SIGTERM)
 			next, at = next[1:], s.Sweep
@@ -88,7 +90,7 @@ func TestRollingUpgrade(t *testing.T) {
 	if len(next) > 0 {
 		t.Errorf("the job was over before %d processes were upgraded", len(next))
 	}
-	for end := time.Now().Add(c.Deadline); ; time.Sleep(20 * time.Millisecond) { // the last one may be coming up still
+	for end := time.Now().Add(c.Deadline); ; time.Sleep(20 * time.Millisecond) { // the last process may still be starting
 		w, s := versions(up("workers")), versions(up("stores"))
 		if w == "v9.9.9 v9.9.9" && s == w {
 			break

@@ -1,5 +1,5 @@
-// Package command builds the taxon command for tests that run it as a process, and holds
-// the contract that several of them check.
+// Package command builds the taxon command for tests that run it as a process. It also holds a
+// contract that several of them check.
 package command
 
 import (
@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// Build builds cmd/taxon into the folder, by further flags of the go command, and returns the
-// binary's path. The go command does not know that a test depends on what it builds, and would
-// answer with a kept result after a change. So Build lists the repository's folders of code: the go
-// command notes what a test has listed, and runs it again when a file there has changed. `go run`
-// keeps what it links, so that one package links the command and the others copy it.
+// Build builds cmd/taxon into the folder, with further flags of the go command, and returns the
+// binary's path. The go command does not know that a test depends on the built binary, and would
+// return a cached test result after a change. So Build lists the repository's code folders: the go
+// command records the folders that a test lists, and reruns the test when a file there has changed.
+// `go run` caches its binaries, so only the first package links the command.
 func Build(dir string, flags ...string) (string, error) {
 	at, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
@@ -37,7 +37,7 @@ func Build(dir string, flags ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Their processes are many and small, and a quarter of what they take is the collector's.
+	// there are many small processes, which spend a quarter of their time on garbage collection
 	if os.Getenv("GOGC") == "" {
 		if err := os.Setenv("GOGC", "800"); err != nil {
 			return "", err
@@ -54,8 +54,8 @@ func Build(dir string, flags ...string) (string, error) {
 	return bin, nil
 }
 
-// ReportKeys are the keys of a training's report that every method with a duality gap has,
-// in the order of the contract.
+// ReportKeys returns the keys of the report of every method with a duality gap, in their documented
+// order.
 func ReportKeys() []string {
 	return strings.Fields("method loss C bias schedule seed instances features nonzeros nodes terminals sweeps " +
 		"objective dual gap " +

@@ -1,5 +1,5 @@
-// Package dear holds back what is too slow for each `go test ./...`: `make test-dear` runs it, as a
-// part of ci-long.
+// Package dear holds back tests that are too slow for each `go test ./...`. `make test-dear` runs
+// them, as a part of ci-long.
 package dear
 
 import (
@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// all says whether dear cases run.
+// all reports whether the slow cases run.
 func all() bool { return os.Getenv("TAXON_TEST_DEAR") != "" }
 
-// Some are the first n of a list of cases, or all of them where dear cases run.
+// Some returns the first n cases, or all of them if the slow cases run.
 func Some[T any](cases []T, n int) []T {
 	if all() {
 		return cases
@@ -18,7 +18,7 @@ func Some[T any](cases []T, n int) []T {
 	return cases[:n]
 }
 
-// Only skips a test that runs only where dear cases do.
+// Only skips a test unless the slow cases run.
 func Only(t *testing.T) {
 	t.Helper()
 	if !all() {

@@ -31,26 +31,27 @@ import (
 	"github.com/prometheus/prometheus/util/teststorage"
 )
 
-// watched is a cluster of real processes and a Prometheus that scrapes them, whose clock runs ahead.
+// watched is a cluster of real processes with a Prometheus that scrapes them and whose clock runs
+// faster.
 type watched struct {
 	t       *testing.T
 	dir     string
 	binary  string
 	coord   string // address of the coordinator
 	client  *http.Client
-	bare    *http.Client      // without an identity
-	targets map[string]string // by instance: address of its figures
+	bare    *http.Client      // without a client certificate
+	targets map[string]string // instance -> address of its metrics
 	running map[string]*exec.Cmd
-	stopped map[string]string // addresses of those that are stopped
+	stopped map[string]string // addresses of stopped processes
 
 	storage *teststorage.TestStorage
 	engine  *promql.Engine
 	rules   []rulefmt.Rule
 	now     time.Time
-	before  map[string][]labels.Labels // by instance: the series of the last scrape
+	before  map[string][]labels.Labels // instance -> series of the last scrape
 }
 
-// scrapeEvery is Prometheus' pause between two scrapes.
+// scrapeEvery is Prometheus' interval between two scrapes.
 const scrapeEvery = 30 * time.Second
 
 func watch(t *testing.T) *watched {
@@ -144,7 +145,7 @@ func (w *watched) start(role, name string, more ...string) {
 	}
 }
 
-// kill ends a process as a power failure does.
+// kill kills a process, as a power failure does.
 func (w *watched) kill(name string) {
 	if cmd := w.running[name]; cmd != nil {
 		_ = cmd.Process.Kill()
@@ -153,7 +154,7 @@ func (w *watched) kill(name string) {
 	}
 }
 
-// stop stops a process, which answers nobody until it is resumed: nor is it waited for.
+// stop stops a process, which answers no calls until it is resumed.
 func (w *watched) stop(name string) {
 	w.signal(name, syscall.SIGSTOP)
 	w.stopped[name], w.targets[name] = w.targets[name], "127.0.0.1:1"
@@ -171,7 +172,7 @@ func (w *watched) signal(name string, s os.Signal) {
 	}
 }
 
-// forget takes a process that is gone for good out of what is scraped.
+// forget removes a process that is gone for good from the scraped targets.
 func (w *watched) forget(name string) {
 	w.kill(name)
 	delete(w.targets, name)
@@ -179,13 +180,13 @@ func (w *watched) forget(name string) {
 	w.store(name, nil)
 }
 
-// figure is a figure of the coordinator as it is now.
+// figure reports whether the coordinator's metrics contain a line.
 func (w *watched) figure(line string) bool {
 	text, err := w.read("coordinator")
 	return err == nil && strings.Contains(text, "\n"+line+"\n")
 }
 
-// until waits for a figure of the coordinator.
+// until waits until the coordinator's metrics contain a line.
 func (w *watched) until(line string) {
 	w.t.Helper()
 	for end := time.Now().Add(time.Minute); !w.figure(line); time.Sleep(50 * time.Millisecond) {
@@ -206,7 +207,8 @@ func (w *watched) read(instance string) (string, error) {
 	return string(text), err
 }
 
-// store keeps what a scrape gave. A series that is gone is marked as stale, as Prometheus does.
+// store stores the samples of a scrape. A series that has vanished is marked as stale, as
+// Prometheus does.
 func (w *watched) store(instance string, samples model.Vector) {
 	w.t.Helper()
 	app := w.storage.Appender(context.Background())
@@ -237,7 +239,7 @@ func (w *watched) store(instance string, samples model.Vector) {
 	}
 }
 
-// scrape scrapes every process once, half a minute after the last time.
+// scrape scrapes every process once, half a minute after the last scrape in Prometheus' time.
 func (w *watched) scrape() {
 	w.t.Helper()
 	w.now = w.now.Add(scrapeEvery)
@@ -264,7 +266,7 @@ func (w *watched) scrape() {
 	}
 }
 
-// pass lets so much of Prometheus' time pass.
+// pass advances Prometheus' time.
 func (w *watched) pass(d time.Duration) {
 	w.t.Helper()
 	for ; d > 0; d -= scrapeEvery {
@@ -272,7 +274,8 @@ func (w *watched) pass(d time.Duration) {
 	}
 }
 
-// firing are the alerts that fire: whose expression has been true at each scrape of the rule's time.
+// firing returns the alerts that fire: those whose expression was true at each scrape during the
+// rule's duration.
 func (w *watched) firing() (out []string) {
 	w.t.Helper()
 	for _, r := range w.rules {
@@ -296,7 +299,7 @@ func (w *watched) firing() (out []string) {
 	return out
 }
 
-// fire fails the test if others than these alerts fire.
+// fire fails the test unless exactly these alerts fire.
 func (w *watched) fire(when string, want ...string) {
 	w.t.Helper()
 	got := w.firing()
@@ -307,8 +310,8 @@ func (w *watched) fire(when string, want ...string) {
 	}
 }
 
-// TestAlertsOfARealCluster makes what the alerts are about happen to real processes. Prometheus' own
-// engine evaluates the rules on what was scraped, and nothing fires that should not.
+// TestAlertsOfARealCluster causes the conditions of the alerts in real processes. Prometheus' own
+// engine evaluates the rules on the scraped samples, and no other alert may fire.
 func TestAlertsOfARealCluster(t *testing.T) {
 	w := watch(t)
 	rows := strings.Repeat("a 1:1 2:0.5\nb 3:1 4:0.5\nc 5:1 6:0.5\n", 40)
@@ -383,7 +386,7 @@ func TestAlertsOfARealCluster(t *testing.T) {
 	w.fire("a stranger calls", "TaxonCallsRefused")
 	w.pass(6 * time.Minute)
 
-	// is not solved in seconds
+	// too large to be solved in seconds
 	w.taxon("generate", "--like", "lwiki", "--scale", "0.001", "--out", w.in("generated"), "--quiet")
 	w.submit("--data", w.in("generated/train.svm"), "--id", "stuck", "--max-sweeps", "1000000", "--gap", "1e-300")
 	w.until(`taxon_jobs{state="running"} 1`)

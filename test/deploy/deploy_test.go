@@ -1,14 +1,14 @@
-// Package deploy checks what is under deploy/ without a cluster, a network or tools that
-// would have to be installed: the Kubernetes manifests are built as `kubectl apply -k` would,
-// decoded strictly into the API's own Go types (an unknown or misplaced field is an error, as is
-// a value of the wrong type) and checked against each other and against the rules that the
-// manifests promise to keep; systemd units and scripts are checked for theirs.
+// Package deploy checks the files under deploy/ without a cluster, a network or additional tools.
+// The Kubernetes manifests are built as `kubectl apply -k` would, decoded strictly into the API's
+// own Go types (an unknown or misplaced field is an error, as is a value of the wrong type), and
+// checked against each other and against the rules that they promise to keep. Systemd units and
+// scripts are checked for their rules.
 package deploy
 
 import "path/filepath"
 
-// check gives the problems of a repository's deploy folder, and of what its documents say
-// about that, and how many things it looked at.
+// check returns the problems of a repository's deploy folder and of the documents about it, and the
+// number of things that it has checked.
 func check(root string) (problems []string, checked int) {
 	dir := filepath.Join(root, "deploy")
 	var objects []object

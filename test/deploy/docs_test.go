@@ -17,7 +17,7 @@ var (
 	inCode  = regexp.MustCompile(`compactBytes = (\d+) << 20`)
 )
 
-// checkDocument holds the pods that a document shows to what the namespace enforces.
+// checkDocument checks the pods in a document against the policy of the namespace.
 func checkDocument(path string) (problems []string, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -29,7 +29,7 @@ func checkDocument(path string) (problems []string, err error) {
 	}
 	for _, m := range fence.FindAllSubmatch(text, -1) {
 		o, err := decode(m[1])
-		if err != nil && !strings.Contains(err.Error(), "not a kind that is known") { // another project's kind
+		if err != nil && !strings.Contains(err.Error(), "not a kind that is known") { // a kind of another project
 			problems = append(problems, fmt.Sprintf("%s: %v", path, err))
 		}
 		if spec, ok := podOf(o); ok {
@@ -41,7 +41,7 @@ func checkDocument(path string) (problems []string, err error) {
 	return problems, nil
 }
 
-// podOf is the pod that an object runs outside of the processes' own workloads.
+// podOf returns the pod that an object runs, if it is not one of the processes' own workloads.
 func podOf(o object) (corev1.PodTemplateSpec, bool) {
 	switch v := o.value.(type) {
 	case *corev1.Pod:
@@ -52,7 +52,7 @@ func podOf(o object) (corev1.PodTemplateSpec, bool) {
 	return corev1.PodTemplateSpec{}, false
 }
 
-// checkCompaction compares what files say about the journal's compaction with the code.
+// checkCompaction compares statements about the journal's compaction with the code.
 func checkCompaction(code string, files []string) (problems []string, err error) {
 	text, err := os.ReadFile(code)
 	if err != nil {

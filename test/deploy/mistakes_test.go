@@ -9,7 +9,7 @@ import (
 
 const root = "../.."
 
-// copyOf puts what is checked of the repository into a temporary folder.
+// copyOf copies the checked files of the repository to a temporary folder.
 func copyOf(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,7 +31,7 @@ func TestDeploy(t *testing.T) {
 	}
 }
 
-// TestMistakesAreFound breaks one thing at a time.
+// TestMistakesAreFound makes one mistake at a time.
 func TestMistakesAreFound(t *testing.T) {
 	for _, c := range []struct{ file, old, new, want string }{
 		{"deploy/kubernetes/store.yaml", "replicas: 3", "replicsa: 3", `unknown field "replicsa"`},

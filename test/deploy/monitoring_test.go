@@ -28,7 +28,7 @@ var rewrite = flag.Bool("rewrite", false, "write prometheusrule.yaml anew")
 
 const monitoring = root + "/deploy/kubernetes/monitoring"
 
-// ruleHead stands before the rules for the operator.
+// ruleHead is the text before the rules for the operator.
 const ruleHead = `# rules.yaml for the Prometheus operator: go -C test/deploy test -run Rules -rewrite makes it.
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
@@ -38,8 +38,8 @@ metadata:
 spec:
 `
 
-// figures are the names that docs/observability.md lists, which a test of internal/cluster/metrics keeps
-// complete, and those that all processes have.
+// figures returns the names of the metrics: those that docs/observability.md lists, which a test of
+// internal/cluster/metrics keeps complete, and those that all processes have.
 func figures(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{"process_resident_memory_bytes": true, "process_cpu_seconds_total": true}
@@ -55,7 +55,7 @@ func figures(t *testing.T) map[string]bool {
 	return all
 }
 
-// checkExpr parses an expression; every figure in it must be one of taxon's.
+// checkExpr parses an expression. Every metric in it must be one of taxon's.
 func checkExpr(t *testing.T, known map[string]bool, where, expr string) {
 	t.Helper()
 	tree, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
@@ -79,7 +79,8 @@ func checkExpr(t *testing.T, known map[string]bool, where, expr string) {
 	})
 }
 
-// Prometheus' own code reads the rules, as promtool does, and the operator's rules are the same.
+// TestRules checks that Prometheus' own code accepts the rules, as promtool does, and that the
+// operator's rules are the same.
 func TestRules(t *testing.T) {
 	text, err := os.ReadFile(monitoring + "/rules.yaml")
 	if err != nil {
@@ -117,7 +118,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// Each alert is true of the figures that it is about, and not of a cluster that is well.
+// TestAlertsFire checks that each alert is true for the metrics of its condition, and false for a
+// healthy cluster.
 func TestAlertsFire(t *testing.T) {
 	text, err := os.ReadFile(monitoring + "/rules.yaml")
 	if err != nil {
@@ -156,7 +158,7 @@ func TestAlertsFire(t *testing.T) {
 		taxon_serve_seconds_bucket{code="200", model="m", le="+Inf"} 0+100x90
 		taxon_serve_seconds_count{code="429", model="m"} 0x90
 `
-	// What is different where the alert is meant: a figure, and its values in place of those above.
+	// for each alert, a metric and its values in place of those above
 	ill := map[string][2]string{
 		"TaxonNobodyWorks":        {"taxon_slots", "0x90"},
 		"TaxonWorkersKeepDying":   {"taxon_workers_lost_total", "0+1x90"},
@@ -180,7 +182,8 @@ func TestAlertsFire(t *testing.T) {
 	}
 	fires := func(expr, figures string) bool {
 		t.Helper()
-		// A quantile beyond the last bucket is that bucket's bound: give one behind it.
+		// a quantile beyond the last bucket is that bucket's bound, so another bucket is added
+		// after it
 		figures = strings.NewReplacer(`taxon_store_put_seconds_bucket{le="+Inf", instance="a"} 0+100x90`, `taxon_store_put_seconds_bucket{le="3", instance="a"} 0+100x90
 		taxon_store_put_seconds_bucket{le="+Inf", instance="a"} 0+100x90`, `taxon_serve_seconds_bucket{code="200", model="m", le="+Inf"} 0+100x90`, `taxon_serve_seconds_bucket{code="200", model="m", le="3"} 0+100x90
 		taxon_serve_seconds_bucket{code="200", model="m", le="+Inf"} 0+100x90`).Replace(figures)
@@ -214,14 +217,16 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// Grafana's own types read the dashboard strictly, and each query is one that Prometheus takes.
+// TestDashboard checks that Grafana's own types decode the dashboard strictly, and that Prometheus
+// accepts each query.
 func TestDashboard(t *testing.T) {
 	text, err := os.ReadFile(monitoring + "/dashboard.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var d dashboard.Dashboard
-	if err := d.UnmarshalJSONStrict(text); err != nil && err.Error() != "" { // no errors make an error without text
+	// an empty list of errors becomes an error without text
+	if err := d.UnmarshalJSONStrict(text); err != nil && err.Error() != "" {
 		t.Errorf("not a dashboard: %v", err)
 	}
 	var shown struct {
@@ -256,7 +261,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// The monitors select what is there, at a port that it has, by a name in its certificate.
+// TestMonitors checks that the monitors select existing services, at an existing port, by a name in
+// its certificate.
 func TestMonitors(t *testing.T) {
 	objects, err := build(filepath.Join(root, "deploy", "kubernetes"))
 	if err != nil {
@@ -305,7 +311,7 @@ func TestMonitors(t *testing.T) {
 	}
 }
 
-// hasPort says whether an object is one that the labels select, and has a port of the name.
+// hasPort reports whether the labels select an object that has a port of the given name.
 func hasPort(o object, labels map[string]string, name string) bool {
 	switch v := o.value.(type) {
 	case *corev1.Service:

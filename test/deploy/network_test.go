@@ -16,8 +16,8 @@ const (
 	dnsPort         = 53
 )
 
-// checkTraffic sees to it that the network policies let through what the processes and
-// clients have to say to each other, and to DNS wherever it is.
+// checkTraffic checks that the network policies allow every connection that the processes and
+// clients need, including DNS at any address.
 func checkTraffic(objects []object, workloads []workload) []string {
 	var policies []*networkingv1.NetworkPolicy
 	for _, o := range objects {
@@ -45,8 +45,8 @@ func checkTraffic(objects []object, workloads []workload) []string {
 	return problems
 }
 
-// mayCall says whether policies of one namespace let a pod of it call another one's port.
-// A pod without containers stands for any address.
+// mayCall reports whether the policies of one namespace allow a pod in it to call a port of another
+// pod. A pod without containers stands for any address.
 func mayCall(policies []*networkingv1.NetworkPolicy, from, to corev1.PodTemplateSpec, port int32) bool {
 	anywhere := len(to.Spec.Containers) == 0
 	out, in := false, anywhere
@@ -65,7 +65,7 @@ func mayCall(policies []*networkingv1.NetworkPolicy, from, to corev1.PodTemplate
 	return out && in
 }
 
-// named says whether a rule is about a port of a pod. None stands for all.
+// named reports whether a rule applies to a port of a pod. An empty list applies to all ports.
 func named(ports []networkingv1.NetworkPolicyPort, to corev1.PodTemplateSpec, port int32) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool {
 		return p.Port == nil || p.Port.IntVal == port || slices.ContainsFunc(to.Spec.Containers,
@@ -78,8 +78,8 @@ func named(ports []networkingv1.NetworkPolicyPort, to corev1.PodTemplateSpec, po
 	})
 }
 
-// reaches says whether a rule's peers, none of which stands for everybody, include a pod of
-// the same namespace.
+// reaches reports whether a rule's peers include a pod of the same namespace. An empty list
+// includes every pod.
 func reaches(peers []networkingv1.NetworkPolicyPeer, labels map[string]string, anywhere bool) bool {
 	return len(peers) == 0 || !anywhere && slices.ContainsFunc(peers, func(p networkingv1.NetworkPolicyPeer) bool {
 		return p.IPBlock == nil && p.NamespaceSelector == nil && selects(labelsOf(p.PodSelector), labels)

@@ -27,7 +27,7 @@ type object struct {
 
 func (o object) String() string { return o.kind + " " + o.name }
 
-// types are the kinds that the manifests may use, by apiVersion and kind.
+// types lists the kinds that the manifests may use, by apiVersion and kind.
 var types = map[string]func() any{
 	"monitoring.coreos.com/v1 ServiceMonitor": func() any { return new(monitoringv1.ServiceMonitor) },
 	"monitoring.coreos.com/v1 PodMonitor":     func() any { return new(monitoringv1.PodMonitor) },
@@ -47,7 +47,7 @@ var types = map[string]func() any{
 	"networking.k8s.io/v1 NetworkPolicy":     func() any { return new(networkingv1.NetworkPolicy) },
 }
 
-// build runs the kustomization and decodes what comes out.
+// build runs the kustomization and decodes its output.
 func build(dir string) ([]object, error) {
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
@@ -92,7 +92,7 @@ func decode(text []byte) (object, error) {
 	return object{kind: head.Kind, name: head.Metadata.Name, namespace: head.Metadata.Namespace, value: value}, nil
 }
 
-// notListed names the manifests that the kustomization forgets.
+// notListed returns the manifests that the kustomization lacks.
 func notListed(dir string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
 	if err != nil {
@@ -117,7 +117,7 @@ func notListed(dir string) ([]string, error) {
 	return problems, nil
 }
 
-// selects says whether a selector's labels are all among a pod's.
+// selects reports whether a selector's labels are all among those of a pod.
 func selects(selector, labels map[string]string) bool {
 	for k, v := range selector {
 		if labels[k] != v {

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// checkRestricted holds a pod to the Pod Security Standard "restricted", which the namespace
+// checkRestricted checks a pod against the Pod Security Standard "restricted", which the namespace
 // enforces: the API server refuses any other pod.
 func checkRestricted(s corev1.PodSpec, say func(string, ...any)) {
 	if s.HostNetwork || s.HostPID || s.HostIPC {

@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// workload is what the rules need of a StatefulSet or Deployment.
+// workload holds the parts of a StatefulSet or Deployment that the rules use.
 type workload struct {
 	object   object
 	selector map[string]string
-	service  string // of a StatefulSet
+	service  string // service of a StatefulSet
 	claims   []string
 	pod      corev1.PodTemplateSpec
 }
@@ -80,7 +80,7 @@ func checkObjects(objects []object, secrets made) []string {
 	return problems
 }
 
-// checkWorkload: selectors, names, and what the processes ask for beyond the restricted policy.
+// checkWorkload checks selectors, names, and the requirements beyond the restricted policy.
 func checkWorkload(w workload, services map[string]*corev1.Service, accounts map[string]bool,
 	say func(string, ...any)) {
 	if len(w.selector) == 0 || !selects(w.selector, w.pod.Labels) {
@@ -131,7 +131,7 @@ func checkContainer(c corev1.Container, volumes []string, say func(string, ...an
 			say("container %s: the %s probe must ask a named port by HTTPS", c.Name, what)
 		}
 	}
-	// The ports are those that the arguments listen on, and files those of mounted folders.
+	// ports must be those on which the arguments listen, and files must lie in mounted folders
 	for flag, port := range map[string]string{"listen": "grpc", "metrics": "metrics"} {
 		addr, ok := flagValue(c.Args, flag)
 		if !ok {
@@ -165,7 +165,7 @@ func checkContainer(c corev1.Container, volumes []string, say func(string, ...an
 	}
 }
 
-// checkReferences: what objects say about each other.
+// checkReferences checks the references of objects to each other.
 func checkReferences(o object, workloads []workload, seen map[string]bool, say func(string, ...any)) {
 	selected := func(selector map[string]string) (out []workload) {
 		for _, w := range workloads {
@@ -175,7 +175,8 @@ func checkReferences(o object, workloads []workload, seen map[string]bool, say f
 		}
 		return out
 	}
-	// named says whether some container of the workloads has the port.
+
+	// named reports whether some container of the workloads has the port.
 	named := func(ws []workload, port intstr.IntOrString) bool {
 		for _, w := range ws {
 			for _, c := range w.pod.Spec.Containers {

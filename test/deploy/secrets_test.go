@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// made is what secrets.sh makes.
+// made is the output of secrets.sh.
 type made struct {
-	hosts   map[string][]string // names in a role's certificate
+	hosts   map[string][]string // role -> names in its certificate
 	secrets []string            // NAMESPACE/NAME
 }
 
-// runSecrets runs secrets.sh with programs in place of taxon and kubectl that only note how
-// they are called.
+// runSecrets runs secrets.sh with programs in place of taxon and kubectl that only record their
+// calls.
 func runSecrets(dir string) (m made, err error) {
 	temp, err := os.MkdirTemp("", "deploycheck")
 	if err != nil {
@@ -59,8 +59,8 @@ func runSecrets(dir string) (m made, err error) {
 	return m, nil
 }
 
-// checkNames sees to it that the addresses in arguments can be called: from other namespaces,
-// too, by a name that is in the certificate of who is there; and that secrets are made.
+// checkNames checks that the addresses in arguments are reachable, also from other namespaces, by a
+// name in the certificate of the server, and that the secrets exist.
 func (m made) checkNames(w workload, say func(string, ...any)) {
 	for _, v := range w.pod.Spec.Volumes {
 		if v.Secret != nil && !slices.Contains(m.secrets, w.object.namespace+"/"+v.Secret.SecretName) {
@@ -89,7 +89,7 @@ func (m made) checkNames(w workload, say func(string, ...any)) {
 	}
 }
 
-// expand puts in what the kubelet does for variables that name a pod.
+// expand replaces the variables that name a pod, as the kubelet does.
 func expand(text string, w workload) string {
 	for _, c := range w.pod.Spec.Containers {
 		for _, e := range c.Env {
@@ -104,7 +104,7 @@ func expand(text string, w workload) string {
 	return text
 }
 
-// covers says whether a certificate's name, which may begin with *, is that of a host.
+// covers reports whether a certificate's name, which may begin with *, matches a host.
 func covers(name, host string) bool {
 	if rest, ok := strings.CutPrefix(name, "*"); ok {
 		_, parent, _ := strings.Cut(host, ".")

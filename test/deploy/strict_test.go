@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// strictRoot is the life of a cluster in a root that can't be written, but for the folders that
-// StateDirectory= makes: as ProtectSystem=strict shows it to the units.
+// strictRoot runs a cluster in a root that is read-only except for the folders of StateDirectory=,
+// as with the units' ProtectSystem=strict.
 const strictRoot = `
 set -e
 cd "$1"
@@ -32,7 +32,8 @@ wait
 cat tmp/c.log
 `
 
-// The coordinator's unit has a folder for snapshots that it may write, and takes them there.
+// TestSnapshotsInAStrictRoot checks that the coordinator's unit has a writable folder for
+// snapshots, and uses it.
 func TestSnapshotsInAStrictRoot(t *testing.T) {
 	dir := t.TempDir()
 	build := exec.Command("go", "build", "-o", filepath.Join(dir, "taxon"), "./cmd/taxon")

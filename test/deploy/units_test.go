@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// hardening is what every unit must say under [Service].
+// hardening lists the settings that every unit must have under [Service].
 var hardening = []string{
 	"NoNewPrivileges=yes", "ProtectSystem=strict", "ProtectHome=yes", "PrivateTmp=yes", "PrivateDevices=yes",
 	"ProtectKernelTunables=yes", "ProtectKernelModules=yes", "ProtectControlGroups=yes", "RestrictSUIDSGID=yes",
@@ -17,10 +17,10 @@ var hardening = []string{
 	"RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "DynamicUser=yes", "Restart=always",
 }
 
-// together is what units must say to be one user, that may open the store's files: the
-// worker on a store's host reads and writes values by way of them.
+// together lists the settings by which units run as one user who may open the store's files,
+// because the worker on a store's host reads and writes values as files.
 var together = map[string][]string{
-	// Snapshots are in a folder that the unit may write.
+	// snapshots are in a folder that the unit may write
 	"taxon-coordinator.service": {"StateDirectory=taxon-coordinator taxon-snapshots"},
 	"taxon-store.service":       {"User=taxon", "StateDirectory=taxon-store"},
 	"taxon-worker.service":      {"User=taxon", "StateDirectory=taxon-store"},

@@ -7,31 +7,30 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
 func corrmnlOptions(t *testing.T, own map[string]string) *taxonv1.Options {
 	t.Helper()
-	o := &taxonv1.Options{Method: "corrmnl", Loss: "softmax", Bias: 1, Prune: "empty", Seed: 3}
+	o := methodtest.Options("corrmnl", "loss", "softmax", "bias", 1, "prune", "empty", "seed", 3)
 	for key, value := range own {
-		if err := o.Set(key, value); err != nil {
-			t.Fatal(err)
-		}
+		o.Set(key, value)
 	}
 	return o
 }
 
-// TestChains: chains run as tasks of their own, and threads and programs change no bit; another
-// seed gives other draws; caps end the chains, and the report says what there is. That the draws
-// are the posterior's is checked in internal/methods/corrmnl/solver.
+// TestChains checks that chains run as separate tasks, that threads and programs do not change a
+// bit, that another seed gives other draws, that caps end the chains, and that the report describes
+// the result. internal/methods/corrmnl/solver checks that the draws are those of the posterior.
 func TestChains(t *testing.T) {
 	seen := map[string]bool{}
 	for n, own := range []map[string]string{
 		{"iterations": "40", "burn_in": "20"},
 		{"iterations": "40", "burn_in": "20", "bias": "0"},
 		{"iterations": "130", "burn_in": "31", "chains": "5", "keep_draws": "8", "leapfrog": "4"},
-		{"iterations": "40", "burn_in": "20", "max_sweeps": "3"}, // in the midst of the burn-in
+		{"iterations": "40", "burn_in": "20", "max_sweeps": "3"}, // in the middle of the burn-in
 		{"iterations": "40", "burn_in": "20", "seed": "4"},
 	} {
 		j := treeJob(80, 90, 9)
@@ -73,7 +72,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// TestChainsRefuse: several labels, graphs, no hierarchy, no draws.
+// TestChainsRefuse checks the refusal of several labels, graphs, a missing hierarchy, and no draws.
 func TestChainsRefuse(t *testing.T) {
 	j := treeJob(81, 50, 8)
 	of := func(own map[string]string, change func(*taxonv1.JobSpec)) error {

@@ -18,26 +18,27 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// heaps are small here: the collector would run all the time
+	// heaps are small here, so the collector would run all the time
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 
-// TestMachineAddsNothing: an engine's training, its tasks replayed by calling mapper and
-// reducer: the same sums task by task and the same bits in every weight.
+// TestMachineAddsNothing replays the tasks of an engine's training by calling mapper and reducer.
+// It must get the same figures task by task and the same bits in every weight.
 func TestMachineAddsNothing(t *testing.T) {
 	for n, change := range []func(*taxonv1.Options){
 		func(*taxonv1.Options) {},
-		func(o *taxonv1.Options) { o.Stiffness, o.Loss, o.Bias = "full", "squared-hinge", 0 },
-		func(o *taxonv1.Options) { o.Schedule = "parity" },
-		func(o *taxonv1.Options) { o.Schedule = "colour" },
-		func(o *taxonv1.Options) { o.Schedule = "jacobi" },
+		func(o *taxonv1.Options) { o.Set("stiffness", "full"); o.Set("loss", "squared-hinge"); o.Set("bias", 0) },
+		func(o *taxonv1.Options) { o.Set("schedule", "parity") },
+		func(o *taxonv1.Options) { o.Set("schedule", "colour") },
+		func(o *taxonv1.Options) { o.Set("schedule", "jacobi") },
 		func(o *taxonv1.Options) { o.Method = "bsvm" },
 	} {
 		o := jobs.Defaults()
-		o.Gap, o.MaxSweeps = 1e-2, 14
+		o.Set("gap", 1e-2)
+		o.Set("max_sweeps", 14)
 		change(o)
-		t.Run(fmt.Sprintf("%s %s %s", o.Method, o.Schedule, o.Stiffness), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s %s %s", o.Method, o.Value("schedule"), o.Value("stiffness")), func(t *testing.T) {
 			j := jobs.Small(uint64(n), 150, 35)
 			if o.Method == "bsvm" {
 				j.Structure = nil
@@ -58,7 +59,8 @@ func TestMachineAddsNothing(t *testing.T) {
 	}
 }
 
-// TestReplayChecks: other sums than the recorded ones are an error that names the task.
+// TestReplayChecks checks that figures that differ from the recorded ones give an error that names
+// the task.
 func TestReplayChecks(t *testing.T) {
 	j := jobs.Small(1, 100, 20)
 	r, _ := recorded(t, j, j.Spec(jobs.Defaults()))
@@ -92,13 +94,13 @@ func trained(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, slots int) (*Reco
 	return r, st, &n
 }
 
-// failed trains on an engine and returns why the job failed.
+// failed trains on an engine and returns the reason for the job's failure.
 func failed(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) string {
 	t.Helper()
 	return watched(t, j, spec, 1, &Recorder{}, nil).GetError()
 }
 
-// watched runs a job to its end; nodes takes the weights if it is done.
+// watched runs a job to its end. nodes receives the weights if it succeeds.
 func watched(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, slots int, r *Recorder,
 	n *jobs.Nodes) *taxonv1.JobStatus {
 	t.Helper()

@@ -8,24 +8,26 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
 )
 
-// bounded is the options of a variational job.
+// bounded returns the options of a variational job.
 func bounded(method, covariance string, change func(*taxonv1.Options)) *taxonv1.Options {
 	return hblrOptions(method, func(o *taxonv1.Options) {
-		_ = o.Set("inference", "variational") // options without a field
-		_ = o.Set("covariance", covariance)
+		o.Set("inference", "variational")
+		o.Set("covariance", covariance)
 		if change != nil {
 			change(o)
 		}
 	})
 }
 
-// TestHBLRBound: the variational fixed point is the twin's, which starts elsewhere each time:
-// means, variances, precisions to 1e-6; the bound is the whole of it, and no sweep's falls.
+// TestHBLRBound compares the variational fixed point with the twin's, which starts elsewhere each
+// time: means, variances, precisions to 1e-6. The bound must be complete, and must not decrease in
+// any sweep.
 func TestHBLRBound(t *testing.T) {
 	for n, c := range awkward {
 		o := hblrOptions("hblr-m1", func(o *taxonv1.Options) {
@@ -33,7 +35,7 @@ func TestHBLRBound(t *testing.T) {
 				c.change(o)
 			}
 		})
-		if o.GetSchedule() == "parity" || testing.Short() && n > 2 {
+		if o.Value("schedule") == "parity" || testing.Short() && n > 2 {
 			continue
 		}
 		for m, method := range variants {
@@ -52,7 +54,7 @@ func TestHBLRBound(t *testing.T) {
 				twin := newBoundTwin(newHBLRTwin(t, j, spec), covariance == "full", uint64(n+m)%4)
 				rounds := twin.solve()
 				columns := j.Set.Matrix.Cols
-				if spec.GetOptions().GetBias() > 0 {
+				if methodtest.Number(spec.GetOptions(), "bias") > 0 {
 					columns++
 				}
 				for k, err := range twin.compare(nodes, columns, 1e-6) {
@@ -79,8 +81,8 @@ func TestHBLRBound(t *testing.T) {
 	}
 }
 
-// TestBoundTwin: the twin's bound falls by no single update, of any form, and stands still at
-// the fixed point against small changes of everything.
+// TestBoundTwin checks that no single update of any form lowers the twin's bound, and that the
+// bound is stationary at the fixed point under small changes of every variable.
 func TestBoundTwin(t *testing.T) {
 	for n, c := range awkward[:3] {
 		for m, method := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
@@ -108,8 +110,8 @@ func TestBoundTwin(t *testing.T) {
 	}
 }
 
-// TestBoundIsStationary: finite differences of the twin's bound at its fixed point, which is
-// the job's (TestHBLRBound): by means, variances and precisions of all nodes.
+// TestBoundIsStationary computes finite differences of the twin's bound at its fixed point, which
+// is the job's (TestHBLRBound), by means, variances and precisions of all nodes.
 func TestBoundIsStationary(t *testing.T) {
 	for n, method := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
 		c := awkward[0]
@@ -150,7 +152,7 @@ func TestBoundIsStationary(t *testing.T) {
 	}
 }
 
-// rising reports sweeps of a variational job at which the bound falls.
+// rising reports sweeps of a variational job in which the bound decreases.
 func rising(t *testing.T, st *taxonv1.JobStatus) {
 	t.Helper()
 	last := math.Inf(1)
@@ -163,9 +165,9 @@ func rising(t *testing.T, st *taxonv1.JobStatus) {
 	}
 }
 
-// TestHBLRBoundBytes: weights of variational jobs are the same for any number of threads, and when
-// three programs run the tasks without the machine; some of these jobs throw points away, at
-// which the bound would have fallen.
+// TestHBLRBoundBytes checks that the weights of variational jobs are the same for any number of
+// threads, and if three programs run the tasks without the runtime. Some of these jobs drop points
+// at which the bound would have decreased.
 func TestHBLRBoundBytes(t *testing.T) {
 	for _, c := range []struct {
 		method, covariance  string
@@ -180,7 +182,7 @@ func TestHBLRBoundBytes(t *testing.T) {
 		t.Run(c.method+" "+c.covariance, func(t *testing.T) {
 			t.Parallel()
 			j := jobs.Small(uint64(c.seed), c.rows, c.classes)
-			spec := j.Spec(bounded(c.method, c.covariance, func(o *taxonv1.Options) { _ = o.Set("tolerance", "0.001") }))
+			spec := j.Spec(bounded(c.method, c.covariance, func(o *taxonv1.Options) { o.Set("tolerance", "0.001") }))
 			r, st, nodes := trained(t, j, spec, 3)
 			_, _, again := trained(t, j, spec, 1)
 			direct, err := Programs(context.Background(), r.Job(), j.Set, r.Steps(), 3)
@@ -206,17 +208,18 @@ func TestHBLRBoundBytes(t *testing.T) {
 	}
 }
 
-// TestHBLRBoundRefuses: one clear line for what variational inference can't do.
+// TestHBLRBoundRefuses checks that requests that variational inference does not support give one
+// clear line.
 func TestHBLRBoundRefuses(t *testing.T) {
 	for _, c := range []struct {
 		want     string
 		features uint64
 		change   func(*taxonv1.Options)
 	}{
-		{"give ‹covariance=diagonal›", 30_000, func(o *taxonv1.Options) { _ = o.Set("covariance", "") }},
-		{"schedule parity goes with inference map", 0, func(o *taxonv1.Options) { o.Schedule = "parity" }},
-		{"must be one of full, diagonal", 0, func(o *taxonv1.Options) { _ = o.Set("covariance", "sparse") }},
-		{"must be one of map, variational", 0, func(o *taxonv1.Options) { _ = o.Set("inference", "sampled") }},
+		{"give ‹covariance=diagonal›", 30_000, func(o *taxonv1.Options) { o.Set("covariance", "") }},
+		{"schedule parity goes with inference map", 0, func(o *taxonv1.Options) { o.Set("schedule", "parity") }},
+		{"must be one of full, diagonal", 0, func(o *taxonv1.Options) { o.Set("covariance", "sparse") }},
+		{"must be one of map, variational", 0, func(o *taxonv1.Options) { o.Set("inference", "sampled") }},
 	} {
 		j := jobs.Small(5, 60, 20)
 		spec := j.Spec(bounded("hblr-m3", "diagonal", c.change))

@@ -5,14 +5,16 @@ import (
 	"slices"
 )
 
-// boundTwin is full variational inference from the textbook (methods.md, section 2), binary
-// likelihood: one coordinate after the other, the whole lower bound with all its constants.
+// boundTwin is full variational inference from the textbook (methods.md, section 2), with the
+// binary likelihood: one coordinate after the other, and the whole lower bound with all its
+// constants.
 type boundTwin struct {
 	*hblrTwin
-	full bool          // covariances of leaves have all entries
-	cov  [][][]float64 // leaf -> Psi; of the diagonal form with zeros beside it
+	full bool          // the leaves have full covariances
+	cov  [][][]float64 // leaf -> Psi; the diagonal form has zeros elsewhere
 	xi   [][]float64   // leaf -> row
-	// after is called after each update; nil: not.
+
+	// after is called after each update. It may be nil.
 	after func(update string)
 }
 
@@ -41,7 +43,7 @@ func lambda(xi float64) float64 {
 	return (1/(1+math.Exp(-xi)) - 0.5) / (2 * xi)
 }
 
-// quadratic are mu.x and x' Psi x of a leaf.
+// quadratic returns mu.x and x' Psi x of a leaf.
 func (b *boundTwin) quadratic(n, row int) (u, q float64) {
 	for i, x := range b.x[row] {
 		if x == 0 {
@@ -55,7 +57,7 @@ func (b *boundTwin) quadratic(n, row int) (u, q float64) {
 	return u, q
 }
 
-func (b *boundTwin) tell(update string) {
+func (b *boundTwin) notify(update string) {
 	if b.after != nil {
 		b.after(update)
 	}
@@ -67,7 +69,7 @@ func (b *boundTwin) setXi(n int) {
 		u, q := b.quadratic(n, row)
 		b.xi[n][row] = math.Sqrt(q + u*u)
 	}
-	b.tell("xi")
+	b.notify("xi")
 }
 
 // information is sum_x 2 lambda x x' + A.
@@ -102,7 +104,7 @@ func (b *boundTwin) setCovariance(n int) {
 		}
 		b.psi[n][i] = b.cov[n][i][i]
 	}
-	b.tell("Psi of a leaf")
+	b.notify("Psi of a leaf")
 }
 
 // setMean: (sum_x 2 lambda x x' + A) mu = sum_x (t - 1/2) x + A mu_parent.
@@ -116,10 +118,10 @@ func (b *boundTwin) setMean(n int) {
 		}
 	}
 	b.mu[n] = solveDense(b.information(n), g)
-	b.tell("mu of a leaf")
+	b.notify("mu of a leaf")
 }
 
-// round does every update once, leaves' ones so many times.
+// round does every update once, except that it repeats those of leaves `times` times.
 func (b *boundTwin) round(times int) (change float64) {
 	for n, leaf := range b.tree.Leaf {
 		for range times {
@@ -133,15 +135,15 @@ func (b *boundTwin) round(times int) (change float64) {
 	for n := b.tree.Len() - 1; n >= 0; n-- {
 		if !b.tree.Leaf[n] {
 			b.internal(n)
-			b.tell("an internal node")
+			b.notify("an internal node")
 		}
 	}
 	change = b.gamma()
-	b.tell("alpha")
+	b.notify("alpha")
 	return change
 }
 
-// solve goes on to where changes are rounding.
+// solve iterates until changes are rounding.
 func (b *boundTwin) solve() (rounds int) {
 	for still := 0; rounds < 40_000 && still < 20; rounds++ {
 		if still++; b.round(2) > 1e-11 {

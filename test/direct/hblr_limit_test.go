@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/jobspec"
 	"taxon/internal/linalg/sparse"
@@ -15,8 +16,8 @@ import (
 	"taxon/test/jobs"
 )
 
-// TestHBLRLimits: with every precision held at 1 the means are those of rr-lr at C = 1; without
-// a structure, those on the tree that has all classes below one root.
+// TestHBLRLimits checks that with every precision held at 1 the means are those of rr-lr at C = 1.
+// Without a structure, they are those on the tree with all classes below one root.
 func TestHBLRLimits(t *testing.T) {
 	for name, pairs := range map[string][]int{"tree": {0, 1, 0, 2, 1, 3, 1, 4, 2, 5}, "flat": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -32,8 +33,8 @@ func TestHBLRLimits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rr := below.Spec(&taxonv1.Options{Method: "rr-lr", Loss: "logistic", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-11,
-				MaxSweeps: 4000, Prune: "empty", Stiffness: "support", Momentum: "fista"})
+			rr := below.Spec(methodtest.Options("rr-lr", "loss", "logistic", "schedule", "twoblock", "c", 1, "bias", 1,
+				"gap", 1e-11, "max_sweeps", 4000, "prune", "empty", "stiffness", "support", "momentum", "fista"))
 			_, st, nodes := trained(t, below, rr, 2)
 			same, _, err := jobspec.Tree(rr, false)
 			if err != nil || !slices.Equal(tree.Parent, same.Parent) {
@@ -64,10 +65,10 @@ func TestHBLRLimits(t *testing.T) {
 	}
 }
 
-// TestHBLRPriorRefuses: one clear line for priors that the data do not give, before work begins or, where only
-// the values tell, as the job fails.
+// TestHBLRPriorRefuses checks that priors which cannot be derived from the data give one clear
+// line: before work begins or, if only the values show it, as the job fails.
 func TestHBLRPriorRefuses(t *testing.T) {
-	full := hblrOptions("hblr-m1", func(o *taxonv1.Options) { _ = o.Set("prior_inverse", "full") })
+	full := hblrOptions("hblr-m1", func(o *taxonv1.Options) { o.Set("prior_inverse", "full") })
 	j := jobs.Awkward(3, 60, 6)
 	for _, c := range []struct{ features, instances uint64 }{{3000, 4000}, {60, 60}} {
 		spec := j.Spec(full)
@@ -89,13 +90,13 @@ func TestHBLRPriorRefuses(t *testing.T) {
 	}
 }
 
-// TestHBLRLimitBLR: with every precision held at 1 and the root's mean at 0, the leaves below it are blr at
-// C = 1; with the root's own prior N(0, I) they are not.
+// TestHBLRLimitBLR checks that with every precision held at 1 and the root's mean at 0, the leaves
+// below it are those of blr at C = 1. With the root's own prior N(0, I) they are not.
 func TestHBLRLimitBLR(t *testing.T) {
 	j := jobs.Awkward(3, 60, 6)
 	j.Structure = nil
-	blr := j.Spec(&taxonv1.Options{Method: "blr", Loss: "logistic", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-11,
-		MaxSweeps: 4000, Prune: "empty"})
+	blr := j.Spec(methodtest.Options("blr", "loss", "logistic", "schedule", "twoblock", "c", 1, "bias", 1,
+		"gap", 1e-11, "max_sweeps", 4000, "prune", "empty"))
 	_, _, nodes := trained(t, j, blr, 2)
 	flat, _, err := jobspec.Tree(blr, false)
 	if err != nil {
@@ -135,7 +136,7 @@ func TestHBLRLimitBLR(t *testing.T) {
 	}
 }
 
-// fixedPrecisions runs the updates of the means alone, all precisions 1.
+// fixedPrecisions runs only the updates of the means, with all precisions 1.
 func fixedPrecisions(t *testing.T, tree *hblr.Tree, rows hblr.Rows, positive func(n int) []uint32) [][]float64 {
 	t.Helper()
 	columns, mean := rows.Columns(), make([][]float64, len(tree.Parent))

@@ -9,20 +9,21 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/dear"
 	"taxon/test/jobs"
 )
 
-// softmax is the options of a job with the soft-max likelihood.
-func softmax(o *taxonv1.Options) { _ = o.Set("likelihood", "softmax") }
+// softmax sets the option for the soft-max likelihood.
+func softmax(o *taxonv1.Options) { o.Set("likelihood", "softmax") }
 
-// softmaxMAPTwin is hblrTwin with the soft-max likelihood: the leaves' joint maximum by Newton's
-// method on all of them at once, with the whole Hessian.
+// softmaxMAPTwin is hblrTwin with the soft-max likelihood: it computes the leaves' joint maximum by
+// Newton's method on all of them at once, with the full Hessian.
 type softmaxMAPTwin struct{ *hblrTwin }
 
-// leaves are the tree's, in its order.
+// leaves returns the leaves of the tree in its order.
 func (w *hblrTwin) leaves() (out []int) {
 	for n, leaf := range w.tree.Leaf {
 		if leaf {
@@ -32,7 +33,7 @@ func (w *hblrTwin) leaves() (out []int) {
 	return out
 }
 
-// probabilities are p_n(x), and the logarithm of what they are divided by.
+// probabilities returns p_n(x), and the logarithm of the normaliser.
 func (w softmaxMAPTwin) probabilities(row int) (p []float64, norm float64) {
 	leaves := w.leaves()
 	most := math.Inf(-1)
@@ -53,7 +54,7 @@ func (w softmaxMAPTwin) probabilities(row int) (p []float64, norm float64) {
 	return p, norm
 }
 
-// joint is the negative log posterior of the leaves at the precisions.
+// joint returns the negative log posterior of the leaves, given the precisions.
 func (w softmaxMAPTwin) joint() (sum float64) {
 	leaves := w.leaves()
 	for _, n := range leaves {
@@ -75,7 +76,8 @@ func (w softmaxMAPTwin) joint() (sum float64) {
 	return sum
 }
 
-// prior adds the terms of the priors around parents to the system of all means, node after node.
+// priors adds the terms of the priors around the parents to the system of all means, node after
+// node.
 func (w *hblrTwin) priors(h [][]float64, g []float64) {
 	d := len(w.column)
 	for n, p := range w.tree.Parent {
@@ -93,8 +95,8 @@ func (w *hblrTwin) priors(h [][]float64, g []float64) {
 	}
 }
 
-// solveMeans is [TKDD] eq. 7 of the soft-max for the leaves and eq. 5 for the others, all at once,
-// by Newton's method with the whole Hessian; and the variances.
+// solveMeans solves [TKDD] eq. 7 of the soft-max for the leaves and eq. 5 for the others, all at
+// once, by Newton's method with the full Hessian. It also sets the variances.
 func (w softmaxMAPTwin) solveMeans() {
 	leaves, d := w.leaves(), len(w.column)
 	size := len(w.mu) * d
@@ -157,13 +159,13 @@ func (w softmaxMAPTwin) solveMeans() {
 		}
 	}
 	for n, leaf := range w.tree.Leaf {
-		if !leaf { // the mean is at its place
+		if !leaf { // the mean is in its place
 			w.internal(n)
 		}
 	}
 }
 
-// solve goes on to where changes are rounding.
+// solve iterates until changes are rounding.
 func (w softmaxMAPTwin) solve() (rounds int) {
 	for still := 0; rounds < 100_000 && still < 20; rounds++ {
 		w.solveMeans()
@@ -186,7 +188,7 @@ func (w softmaxMAPTwin) objective() float64 {
 	return sum
 }
 
-// softmaxJob is case n with one label a row.
+// softmaxJob returns case n with one label per row.
 func softmaxJob(n int) (*jobs.Job, func(*taxonv1.Options)) {
 	c := awkward[n]
 	j := jobs.Awkward(uint64(n), c.rows, 6).FirstLabels()
@@ -203,13 +205,14 @@ func softmaxJob(n int) (*jobs.Job, func(*taxonv1.Options)) {
 			c.change(o)
 		}
 		softmax(o)
-		o.Bias = min(o.Bias, 3) // of larger ones the twin takes hours
+		o.Set("bias", min(methodtest.Number(o, "bias"), 3)) // with larger ones the twin takes hours
 	}
 }
 
 var variants = []string{"hblr-m1", "hblr-m2", "hblr-m3"}
 
-// variantsOf are those that are tried of case n: one, in turns; with TAXON_TEST_EXACT=full, all.
+// variantsOf returns the variants that are tried for case n: one, in turns, or with
+// TAXON_TEST_EXACT=full all.
 func variantsOf(n int) []string {
 	if allCases() {
 		return variants
@@ -219,8 +222,8 @@ func variantsOf(n int) []string {
 
 func allCases() bool { return os.Getenv("TAXON_TEST_EXACT") == "full" }
 
-// TestHBLRSoftmax: the fixed point is the twin's, whose start is another one each time, to 1e-6;
-// there the leaves are at their joint maximum.
+// TestHBLRSoftmax compares the fixed point with the twin's, which starts elsewhere each time, to
+// 1e-6. The leaves are at their joint maximum there.
 func TestHBLRSoftmax(t *testing.T) {
 	for n, c := range awkward {
 		if strings.Contains(c.name, "parity") || testing.Short() && n > 2 {
@@ -236,7 +239,7 @@ func TestHBLRSoftmax(t *testing.T) {
 				twin.start(uint64(n % 4))
 				rounds := twin.solve()
 				columns := j.Set.Matrix.Cols
-				if spec.GetOptions().GetBias() > 0 {
+				if methodtest.Number(spec.GetOptions(), "bias") > 0 {
 					columns++
 				}
 				for k, err := range twin.compare(nodes, columns, 1e-6) {
@@ -256,8 +259,8 @@ func TestHBLRSoftmax(t *testing.T) {
 	}
 }
 
-// TestHBLRSoftmaxLengths: instances that are thirty and a thousand times as long as others take no more sweeps, and the
-// fixed point is the twin's.
+// TestHBLRSoftmaxLengths checks that instances thirty and a thousand times as long as others need
+// no more sweeps, and that the fixed point is the twin's.
 func TestHBLRSoftmaxLengths(t *testing.T) {
 	for _, factor := range dear.Some([]float32{1000, 30}, 1) {
 		for _, m := range []string{"hblr-m1", "hblr-m3"} {
@@ -271,7 +274,7 @@ func TestHBLRSoftmaxLengths(t *testing.T) {
 			}
 			spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) {
 				change(o)
-				_ = o.Set("tolerance", "1e-7")
+				o.Set("tolerance", "1e-7")
 			}))
 			_, st, nodes := trained(t, j, spec, 2)
 			if st.GetStoppedBy() != "stationary" || st.GetSweep() > 40 {
@@ -292,7 +295,7 @@ func TestHBLRSoftmaxLengths(t *testing.T) {
 // softmaxBoundTwin is boundTwin with Bouchard's bound.
 type softmaxBoundTwin struct {
 	*boundTwin
-	beta []float64 // by row
+	beta []float64 // beta of each row
 }
 
 // setXi: xi^2 = x' Psi x + (beta - mu.x)^2.
@@ -301,7 +304,7 @@ func (b *softmaxBoundTwin) setXi(n int) {
 		u, q := b.quadratic(n, row)
 		b.xi[n][row] = math.Sqrt(q + (b.beta[row]-u)*(b.beta[row]-u))
 	}
-	b.tell("xi")
+	b.notify("xi")
 }
 
 // setMean: (sum_x 2 lambda x x' + A) mu = sum_x (t - 1/2 + 2 lambda beta) x + A mu_parent.
@@ -314,7 +317,7 @@ func (b *softmaxBoundTwin) setMean(n int) {
 		}
 	}
 	b.mu[n] = solveDense(b.information(n), g)
-	b.tell("mu of a leaf")
+	b.notify("mu of a leaf")
 }
 
 // setBeta: beta = (1/2 (|T|/2 - 1) + sum_n lambda mu_n.x) / sum_n lambda.
@@ -329,7 +332,7 @@ func (b *softmaxBoundTwin) setBeta() {
 		}
 		b.beta[row] = above / below
 	}
-	b.tell("beta")
+	b.notify("beta")
 }
 
 func (b *softmaxBoundTwin) round(times int) float64 {
@@ -349,14 +352,14 @@ func (b *softmaxBoundTwin) round(times int) float64 {
 	for n := b.tree.Len() - 1; n >= 0; n-- {
 		if !b.tree.Leaf[n] {
 			b.internal(n)
-			b.tell("an internal node")
+			b.notify("an internal node")
 		}
 	}
-	defer b.tell("alpha")
+	defer b.notify("alpha")
 	return b.gamma()
 }
 
-// setMeans sets the means of all nodes and beta to the best at the present xi, all at once: the
+// setMeans sets the means of all nodes and beta to the optimum at the current xi, all at once: the
 // bound is quadratic in them.
 func (b *softmaxBoundTwin) setMeans() {
 	d, nodes := len(b.column), len(b.mu)
@@ -391,7 +394,7 @@ func (b *softmaxBoundTwin) setMeans() {
 		copy(b.mu[n], best[n*d:])
 	}
 	copy(b.beta, best[nodes*d:])
-	b.tell("all means and beta")
+	b.notify("all means and beta")
 }
 
 func (b *softmaxBoundTwin) solve() (rounds int) {
@@ -415,7 +418,7 @@ func (b *softmaxBoundTwin) solve() (rounds int) {
 	return rounds
 }
 
-// bound is boundTwin's, with the labels' part exchanged.
+// bound is boundTwin's, with another term for the labels.
 func (b *softmaxBoundTwin) bound() float64 {
 	sum, leaves := b.boundTwin.bound(), b.leaves()
 	for row := range b.x {
@@ -438,8 +441,8 @@ func newSoftmaxBoundTwin(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, full 
 	return b
 }
 
-// TestHBLRSoftmaxBound: the variational fixed point is the twin's, to 1e-6, the bound the whole
-// of it, and no sweep's falls.
+// TestHBLRSoftmaxBound compares the variational fixed point with the twin's, to 1e-6. The bound
+// must be complete, and must not decrease in any sweep.
 func TestHBLRSoftmaxBound(t *testing.T) {
 	for n, c := range awkward {
 		if strings.Contains(c.name, "parity") || testing.Short() && n > 2 {
@@ -458,7 +461,7 @@ func TestHBLRSoftmaxBound(t *testing.T) {
 				twin := newSoftmaxBoundTwin(t, j, spec, covariance == "full", uint64(n+m)%4)
 				rounds := twin.solve()
 				columns := j.Set.Matrix.Cols
-				if spec.GetOptions().GetBias() > 0 {
+				if methodtest.Number(spec.GetOptions(), "bias") > 0 {
 					columns++
 				}
 				for k, err := range twin.compare(nodes, columns, 1e-6) {
@@ -483,7 +486,7 @@ func TestHBLRSoftmaxBound(t *testing.T) {
 	}
 }
 
-// TestSoftmaxBoundTwin: the twin's bound falls by no single update, of any form.
+// TestSoftmaxBoundTwin checks that no single update of any form lowers the twin's bound.
 func TestSoftmaxBoundTwin(t *testing.T) {
 	for n := range 3 {
 		for m, method := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
@@ -509,8 +512,8 @@ func TestSoftmaxBoundTwin(t *testing.T) {
 	}
 }
 
-// TestHBLRSoftmaxBytes: several blocks and ranges; the weights are the same for any number of
-// threads, and when three programs run the tasks without the machine.
+// TestHBLRSoftmaxBytes has several blocks and ranges. It checks that the weights are the same for
+// any number of threads, and if three programs run the tasks without the runtime.
 func TestHBLRSoftmaxBytes(t *testing.T) {
 	for _, inference := range []string{"map", "variational"} {
 		for _, m := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
@@ -522,10 +525,12 @@ func TestHBLRSoftmaxBytes(t *testing.T) {
 				j := oneLabel(5, 200, 40)
 				spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) {
 					softmax(o)
-					o.MaxSweeps = 4
-					_, _, _ = o.Set("tolerance", "1e-2"), o.Set("inference", inference), o.Set("covariance", "diagonal")
+					o.Set("max_sweeps", 4)
+					o.Set("tolerance", "1e-2")
+					o.Set("inference", inference)
+					o.Set("covariance", "diagonal")
 					if inference == "map" {
-						_ = o.Set("covariance", "")
+						o.Set("covariance", "")
 					}
 				}))
 				prepared, err := registry.Prepare(spec)
@@ -554,16 +559,17 @@ func TestHBLRSoftmaxBytes(t *testing.T) {
 	}
 }
 
-// TestHBLRSoftmaxRefuses: one clear line for what the soft-max can't do.
+// TestHBLRSoftmaxRefuses checks that requests that the soft-max does not support give one clear
+// line.
 func TestHBLRSoftmaxRefuses(t *testing.T) {
 	for want, change := range map[string]func(*jobs.Job, *taxonv1.Options){
 		"exactly one label": func(*jobs.Job, *taxonv1.Options) {},
 		"parity goes with likelihood binary": func(j *jobs.Job,
 			o *taxonv1.Options) {
 			*j = *j.FirstLabels()
-			o.Schedule = "parity"
+			o.Set("schedule", "parity")
 		},
-		"must be one of binary, softmax": func(_ *jobs.Job, o *taxonv1.Options) { _ = o.Set("likelihood", "probit") },
+		"must be one of binary, softmax": func(_ *jobs.Job, o *taxonv1.Options) { o.Set("likelihood", "probit") },
 	} {
 		j := jobs.Small(5, 60, 20)
 		o := hblrOptions("hblr-m1", softmax)

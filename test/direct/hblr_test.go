@@ -7,6 +7,7 @@ import (
 	"math"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/data/taxonomy"
 	hblr "taxon/internal/methods/hblr/plan"
@@ -15,15 +16,15 @@ import (
 )
 
 func hblrOptions(method string, change func(*taxonv1.Options)) *taxonv1.Options {
-	o := &taxonv1.Options{Method: method, Schedule: "twoblock", Bias: 1, Gap: 1e-2, MaxSweeps: 3000, Prune: "empty"}
-	_ = o.Set("tolerance", "1e-10") // an option without a field
+	o := methodtest.Options(method, "schedule", "twoblock", "bias", 1, "gap", 1e-2, "max_sweeps", 3000, "prune", "empty")
+	o.Set("tolerance", "1e-10")
 	if change(o); method == "hblr-m2" {
-		_ = o.Set("prior_scale", hblr.ScalePaper) // it takes no other
+		o.Set("prior_scale", hblr.ScalePaper) // the only value that it accepts
 	}
 	return o
 }
 
-// edges is a structure of "parent child" pairs by class number.
+// edges returns a structure of "parent child" pairs by class number.
 func edges(pairs ...int) *taxonomy.Structure {
 	s := &taxonomy.Structure{}
 	place := map[int]uint32{}
@@ -40,11 +41,11 @@ func edges(pairs ...int) *taxonomy.Structure {
 	return s
 }
 
-// awkward are trees that are easily got wrong.
+// awkward lists trees with unusual shapes.
 var awkward = []struct {
 	name   string
 	rows   int
-	edges  []int // nil: flat
+	edges  []int // nil for a flat job
 	change func(*taxonv1.Options)
 }{
 	{"two levels, a leaf spawned at each inner node", 40, []int{0, 1, 0, 2, 1, 3, 1, 4, 2, 5}, nil},
@@ -53,33 +54,35 @@ var awkward = []struct {
 	{"forest", 40, []int{0, 1, 0, 2, 3, 4}, nil},
 	{"labels outside the structure", 40, []int{0, 1, 0, 2}, nil},
 	{"flat", 40, nil, nil},
-	{"without a bias", 40, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { o.Bias = 0 }},
-	{"large bias", 40, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { o.Bias = 10 }},
-	{"by parity", 40, []int{0, 1, 0, 2, 1, 3, 1, 4, 2, 5}, func(o *taxonv1.Options) { o.Schedule = "parity" }},
-	{"flat by parity", 30, nil, func(o *taxonv1.Options) { o.Schedule = "parity" }},
-	{"full inverse", 60, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { _ = o.Set("prior_inverse", "full") }},
+	{"without a bias", 40, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { o.Set("bias", 0) }},
+	{"large bias", 40, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { o.Set("bias", 10) }},
+	{"by parity", 40, []int{0, 1, 0, 2, 1, 3, 1, 4, 2, 5}, func(o *taxonv1.Options) { o.Set("schedule", "parity") }},
+	{"flat by parity", 30, nil, func(o *taxonv1.Options) { o.Set("schedule", "parity") }},
+	{"full inverse", 60, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) { o.Set("prior_inverse", "full") }},
 	{"scaled by the median", 40, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) {
-		_ = o.Set("prior_scale",
+		o.Set("prior_scale",
 			"median")
 	}},
 	{"scaled by frequency", 40, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) {
-		_ = o.Set("prior_scale",
+		o.Set("prior_scale",
 			"df")
 	}},
-	{"fitted priors", 40, []int{0, 1, 0, 2, 1, 3, 1, 4, 2, 5}, func(o *taxonv1.Options) { _ = o.Set("prior", "blr") }},
+	{"fitted priors", 40, []int{0, 1, 0, 2, 1, 3, 1, 4, 2, 5}, func(o *taxonv1.Options) { o.Set("prior", "blr") }},
 	{"fitted priors, full inverse, by parity", 60, []int{0, 1, 0, 2, 1, 3, 1, 4}, func(o *taxonv1.Options) {
-		_, _, o.Schedule = o.Set("prior", "blr"), o.Set("prior_inverse", "full"), "parity"
+		o.Set("prior", "blr")
+		o.Set("prior_inverse", "full")
+		o.Set("schedule", "parity")
 	}},
 	{"fitted priors, flat, scaled by frequency", 40, nil, func(o *taxonv1.Options) {
-		_, _ = o.Set("prior", "blr"),
-			o.Set("prior_scale", "df")
+		o.Set("prior", "blr")
+		o.Set("prior_scale", "df")
 	}},
 	{"few documents", 12, []int{0, 1, 0, 2, 1, 3}, nil},
 	{"one family", 40, []int{100, 0, 100, 1, 100, 2, 100, 3, 100, 4, 100, 5}, nil},
 }
 
-// TestHBLR: the fixed point is the twin's, whose start is another one each time: means,
-// variances and precisions to 1e-6; the objective is that of the means at the precisions.
+// TestHBLR compares the fixed point with the twin's, which starts elsewhere each time: means,
+// variances and precisions to 1e-6. The objective must be that of the means, given the precisions.
 func TestHBLR(t *testing.T) {
 	for n, c := range awkward {
 		for _, m := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
@@ -105,7 +108,7 @@ func TestHBLR(t *testing.T) {
 				twin.start(uint64(n % 4))
 				rounds := twin.solve()
 				columns := j.Set.Matrix.Cols
-				if o.Bias > 0 {
+				if methodtest.Number(o, "bias") > 0 {
 					columns++
 				}
 				for k, err := range twin.compare(nodes, columns, 1e-6) {
@@ -133,8 +136,8 @@ func TestHBLR(t *testing.T) {
 	}
 }
 
-// TestHBLRNarrow: where points are stored as float32, the fixed point is the twin's to what that is
-// good for, by both schedules; the weights are the same for any number of threads.
+// TestHBLRNarrow checks that, if points are stored as float32, the fixed point is the twin's within
+// that precision, by both schedules, and that the weights are the same for any number of threads.
 func TestHBLRNarrow(t *testing.T) {
 	from := hblr.NarrowFrom
 	hblr.NarrowFrom = 0
@@ -149,11 +152,11 @@ func TestHBLRNarrow(t *testing.T) {
 				j.Structure = edges(c.edges...)
 			}
 			spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) {
-				o.MaxSweeps = 200
+				o.Set("max_sweeps", 200)
 				if c.change != nil {
 					c.change(o)
 				}
-				_ = o.Set("tolerance", "1e-4")
+				o.Set("tolerance", "1e-4")
 			}))
 			prepared, err := registry.Prepare(spec)
 			if err != nil {
@@ -170,7 +173,7 @@ func TestHBLRNarrow(t *testing.T) {
 			twin.start(uint64(n % 4))
 			twin.solve()
 			columns := j.Set.Matrix.Cols
-			if spec.Options.Bias > 0 {
+			if methodtest.Number(spec.Options, "bias") > 0 {
 				columns++
 			}
 			for _, err := range twin.compare(nodes, columns, 3e-4) {
@@ -183,15 +186,16 @@ func TestHBLRNarrow(t *testing.T) {
 	}
 }
 
-// TestHBLRPieces: the weights are the same whether leaves are solved and points moved in one step or in
-// several, for any number of threads, and when three programs run the tasks without the machine.
+// TestHBLRPieces checks that the weights are the same whether leaves are solved and points moved in
+// one step or in several, for any number of threads, and if three programs run the tasks without
+// the runtime.
 func TestHBLRPieces(t *testing.T) {
 	from, tasks := hblr.NarrowFrom, hblr.PieceTasks
 	defer func() { hblr.NarrowFrom, hblr.PieceTasks = from, tasks }()
 	hblr.NarrowFrom = 0
 	for _, m := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
 		j := jobs.Small(5, 200, 40)
-		spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) { _, o.MaxSweeps = o.Set("tolerance", "1e-2"), 6 }))
+		spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) { o.Set("tolerance", "1e-2"); o.Set("max_sweeps", 6) }))
 		var whole string
 		for _, hblr.PieceTasks = range []uint64{tasks, 1} {
 			prepared, err := registry.Prepare(spec)
@@ -220,8 +224,8 @@ func TestHBLRPieces(t *testing.T) {
 	}
 }
 
-// TestHBLRBytes: several blocks and ranges; the weights are the same for any number of threads,
-// and when three programs run the tasks without the machine.
+// TestHBLRBytes has several blocks and ranges. It checks that the weights are the same for any
+// number of threads, and if three programs run the tasks without the runtime.
 func TestHBLRBytes(t *testing.T) {
 	for _, schedule := range []string{"twoblock", "parity"} {
 		for _, m := range []string{"hblr-m1", "hblr-m2", "hblr-m3"} {
@@ -229,10 +233,10 @@ func TestHBLRBytes(t *testing.T) {
 				t.Parallel()
 				j := jobs.Small(5, 200, 40)
 				spec := j.Spec(hblrOptions(m, func(o *taxonv1.Options) {
-					o.Schedule = schedule
-					_ = o.Set("tolerance", "1e-2")
+					o.Set("schedule", schedule)
+					o.Set("tolerance", "1e-2")
 					if schedule == "parity" {
-						_ = o.Set("prior", "blr")
+						o.Set("prior", "blr")
 					}
 				}))
 				prepared, err := registry.Prepare(spec)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/jobspec"
 	"taxon/internal/model/form"
@@ -14,21 +15,23 @@ import (
 	"taxon/test/jobs"
 )
 
-// hblrTwin is hierarchical Bayesian logistic regression by partial MAP, binary likelihood, from
-// the textbook: dense vectors over the features that occur, one update after the other, the
-// Gamma step as it stands in the paper with the 1/2 that it lacks.
+// hblrTwin is hierarchical Bayesian logistic regression by partial MAP, with the binary likelihood,
+// from the textbook: dense vectors over the features that occur, one update after the other, and
+// the Gamma step of the paper with the factor 1/2 that the paper omits.
 type hblrTwin struct {
 	variant  string
 	tree     *taxonomy.Tree
 	children taxonomy.Lists
 	column   []int       // feature -> column of the data, the bias last
 	x        [][]float64 // rows over the features that occur
-	weight   []float64   // of rows
+	weight   []float64   // weights of the rows
 	label    [][]float64 // node -> row -> 1 or 0
 	a        []float64   // node -> shape
 	b        [][]float64 // node -> feature -> rate
 	mu, psi  [][]float64 // node -> feature
-	// node -> feature: E[alpha] that the node owns; M1, M3: all equal
+
+	// alpha maps a node and a feature to E[alpha] of the node. With M1 and M3 all features have the
+	// same value.
 	alpha [][]float64
 }
 
@@ -49,7 +52,7 @@ func newHBLRTwin(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) *hblrTwin {
 		for k, f := range index {
 			dense[i][f] = float64(value[k])
 		}
-		dense[i][m.Cols] = o.GetBias()
+		dense[i][m.Cols] = methodtest.Number(o, "bias")
 		w.weight = append(w.weight, 1)
 		if j.Set.Weight != nil {
 			w.weight[i] = j.Set.Weight[i]
@@ -74,7 +77,8 @@ func newHBLRTwin(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) *hblrTwin {
 	return w
 }
 
-// scales are the diagonal of the inverse of sum_x x x', or of its diagonal, by feature that occurs.
+// scales returns the diagonal of the inverse of sum_x x x', or of its diagonal, by feature that
+// occurs.
 func (w *hblrTwin) scales(squares []float64, inverse string) (out []float64) {
 	d := len(w.column)
 	for i, f := range w.column {
@@ -97,7 +101,7 @@ func (w *hblrTwin) scales(squares []float64, inverse string) (out []float64) {
 	return out
 }
 
-// prior is [TKDD] 3.4.
+// prior sets the priors of [TKDD] 3.4.
 func (w *hblrTwin) prior(j *jobs.Job, scale []float64, o *taxonv1.Options) {
 	how := o.Value("prior_scale")
 	n, d := w.tree.Len(), len(w.column)
@@ -160,8 +164,8 @@ func (w *hblrTwin) prior(j *jobs.Job, scale []float64, o *taxonv1.Options) {
 	}
 }
 
-// fitted are a leaf's rates by --prior blr: the scales of its instances, each weighing p (1-p) by a
-// logistic regression around 0 with precisions of 1.
+// fitted returns a leaf's rates with --prior blr: the scales of its instances, each weighted by p
+// (1-p) of a logistic regression around 0 with precisions of 1.
 func (w *hblrTwin) fitted(n int, inverse string) []float64 {
 	d, nodes := len(w.column), w.tree.Len()
 	alone := &hblrTwin{variant: "m3", tree: w.tree, column: w.column, x: w.x, weight: w.weight, label: w.label}
@@ -186,7 +190,7 @@ func (w *hblrTwin) fitted(n int, inverse string) []float64 {
 	return seen.scales(squares, inverse)
 }
 
-// start is mu = 0, tau = a, ups = b; or random from a seed above 0.
+// start sets mu = 0, tau = a, ups = b, or random values if seed is above 0.
 func (w *hblrTwin) start(seed uint64) {
 	n, d := w.tree.Len(), len(w.column)
 	r := rand.New(rand.NewPCG(seed, 99))
@@ -208,7 +212,7 @@ func (w *hblrTwin) start(seed uint64) {
 	}
 }
 
-// precision is A_n.
+// precision returns A_n.
 func (w *hblrTwin) precision(n, i int) float64 {
 	p := w.tree.Parent[n]
 	switch {
@@ -227,7 +231,8 @@ func (w *hblrTwin) above(n, i int) float64 {
 	return 0
 }
 
-// leaf is [TKDD] eq. 7: Newton's method with the whole Hessian, and the diagonal Laplace variance.
+// leaf solves [TKDD] eq. 7 by Newton's method with the full Hessian, and sets the diagonal Laplace
+// variance.
 func (w *hblrTwin) leaf(n int) {
 	d := len(w.column)
 	for range 60 {
@@ -285,7 +290,7 @@ func addOuter(h [][]float64, c float64, x []float64) {
 	}
 }
 
-// posterior is a leaf's part of the objective.
+// posterior returns a leaf's part of the objective.
 func (w *hblrTwin) posterior(n int) (sum float64) {
 	for i := range w.column {
 		diff := w.mu[n][i] - w.above(n, i)
@@ -301,7 +306,7 @@ func (w *hblrTwin) posterior(n int) (sum float64) {
 	return sum
 }
 
-// solveDense is Gaussian elimination with pivots; it spoils a and b.
+// solveDense runs Gaussian elimination with pivoting. It overwrites a and b.
 func solveDense(a [][]float64, b []float64) []float64 {
 	n := len(b)
 	for k := range n {
@@ -333,7 +338,7 @@ func solveDense(a [][]float64, b []float64) []float64 {
 	return b
 }
 
-// internal is eq. 5 without a likelihood.
+// internal solves eq. 5 without a likelihood.
 func (w *hblrTwin) internal(n int) {
 	for i := range w.column {
 		prec := w.precision(n, i)
@@ -347,7 +352,7 @@ func (w *hblrTwin) internal(n int) {
 	}
 }
 
-// gamma is eq. 6, corrected, and its forms for M1 and M3.
+// gamma runs eq. 6, as corrected, and its forms for M1 and M3.
 func (w *hblrTwin) gamma() (change float64) {
 	d := len(w.column)
 	term := func(n, c, i int) float64 {
@@ -393,8 +398,8 @@ func (w *hblrTwin) gamma() (change float64) {
 	return change
 }
 
-// solve runs all updates in turn until the precisions stand still. EM's rate r makes a change
-// of c a distance of c/(1-r), so it goes on to where changes are rounding.
+// solve runs all updates in turn until the precisions converge. With EM's rate r, a change of c
+// means a distance of c/(1-r), so it iterates until changes are rounding.
 func (w *hblrTwin) solve() (rounds int) {
 	still := 0
 	for rounds = 0; rounds < 100_000 && still < 20; rounds++ {
@@ -419,7 +424,8 @@ func (w *hblrTwin) solve() (rounds int) {
 	return rounds
 }
 
-// objective is the negative log posterior of the means at the precisions, without constants.
+// objective returns the negative log posterior of the means, given the precisions, without
+// constants.
 func (w *hblrTwin) objective() (sum float64) {
 	for n, leaf := range w.tree.Leaf {
 		if leaf {
@@ -434,8 +440,8 @@ func (w *hblrTwin) objective() (sum float64) {
 	return sum
 }
 
-// compare reports where weights written differ from the twin's, relative to the largest mean,
-// and each precision and variance to itself.
+// compare reports the differences between written weights and the twin's, relative to the largest
+// mean, and of each precision and variance relative to itself.
 func (w *hblrTwin) compare(nodes *jobs.Nodes, columns int, tolerance float64) (errs []string) {
 	largest := 0.0
 	for _, mu := range w.mu {

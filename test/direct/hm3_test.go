@@ -5,22 +5,21 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
 )
 
-// TestPaths: H-M3 on a forest with labels at inner nodes and several labels reaches its gap by
-// sweeps, each loss another optimum; threads and programs change no bit. internal/methods/hm3/solver holds the
-// optimum against other solvers.
+// TestPaths checks that H-M3 on a forest with labels at internal nodes and several labels reaches
+// its gap by sweeps, with another optimum for each loss, and that threads and programs do not
+// change a bit. internal/methods/hm3/solver compares the optimum with other solvers.
 func TestPaths(t *testing.T) {
 	j := jobs.Small(70, 80, 14)
 	seen := map[float64]bool{}
 	for _, loss := range []string{"delta", "unif", "sibl", "subtree"} {
-		o := &taxonv1.Options{Method: "hm3", Loss: "margin", C: 1, Bias: 1, Gap: 1e-3, Prune: "empty", Seed: 1}
-		if err := o.Set("label_loss", loss); err != nil {
-			t.Fatal(err)
-		}
+		o := methodtest.Options("hm3", "loss", "margin", "c", 1, "bias", 1, "gap", 1e-3, "prune", "empty", "seed", 1)
+		o.Set("label_loss", loss)
 		r, st, nodes := trained(t, j, j.Spec(o), 2)
 		direct, err := Programs(context.Background(), r.Job(), j.Set, r.Steps(), 3)
 		if err != nil {
@@ -38,10 +37,10 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestPathsRefuses: graphs, and a structure without an edge.
+// TestPathsRefuses checks the refusal of graphs, and of a structure without an edge.
 func TestPathsRefuses(t *testing.T) {
 	j := jobs.Small(71, 50, 10)
-	o := &taxonv1.Options{Method: "hm3", Loss: "margin", C: 1, Gap: 1e-3, Prune: "empty"}
+	o := methodtest.Options("hm3", "loss", "margin", "c", 1, "gap", 1e-3, "prune", "empty", "bias", 0)
 	graph, one := j.Spec(o), j.Spec(o)
 	graph.Structure.Graph = true
 	one.Structure, one.Data.Labels, one.Data.LabelInstances = nil, one.Data.Labels[:1], []uint32{5}

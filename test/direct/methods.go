@@ -1,3 +1,3 @@
 package direct
 
-import _ "taxon/internal/methods/all" // what is replayed
+import _ "taxon/internal/methods/all" // the methods that are replayed

@@ -7,27 +7,28 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
 )
 
-// oneLabel draws a job without a structure, of one label a row.
+// oneLabel generates a job without a structure and with one label per row.
 func oneLabel(seed uint64, rows, classes int) *jobs.Job {
 	return jobs.Small(seed, rows, classes).FirstLabels()
 }
 
 func mlrOptions(change func(*taxonv1.Options)) *taxonv1.Options {
-	o := &taxonv1.Options{Method: "mlr", Loss: "softmax", C: 1, Bias: 1, Gap: 1e-10, Prune: "empty"}
+	o := methodtest.Options("mlr", "loss", "softmax", "c", 1, "bias", 1, "gap", 1e-10, "prune", "empty")
 	change(o)
 	return o
 }
 
-// TestSoftmaxBytes: several row shards and ranges; the weights are the same for any number of
-// threads, and when three programs run the tasks without the machine.
+// TestSoftmaxBytes has several row shards and ranges. It checks that the weights are the same for
+// any number of threads, and if three programs run the tasks without the runtime.
 func TestSoftmaxBytes(t *testing.T) {
 	j := oneLabel(3, 3000, 40)
-	spec := j.Spec(mlrOptions(func(o *taxonv1.Options) { o.Gap = 1e-5 }))
+	spec := j.Spec(mlrOptions(func(o *taxonv1.Options) { o.Set("gap", 1e-5) }))
 	prepared, err := registry.Prepare(spec)
 	if err != nil {
 		t.Fatal(err)
@@ -48,17 +49,18 @@ func TestSoftmaxBytes(t *testing.T) {
 	t.Logf("%d sweeps, %d steps", st.GetSweep(), len(r.Steps()))
 }
 
-// TestSoftmax: the objective is that of plain gradient descent, to 1e-8; the one reported is
-// that of the weights written; the dual is at least C times the entropies less half the squared
-// norm of the gradient's loss part there, never falls, and is never above the optimum.
+// TestSoftmax compares the objective with that of plain gradient descent, to 1e-8. The reported
+// objective is that of the written weights. The dual is at least C times the entropies minus half
+// the squared norm of the gradient's loss part there, never decreases, and never exceeds the
+// optimum.
 func TestSoftmax(t *testing.T) {
 	for n, change := range []func(*taxonv1.Options){
 		func(*taxonv1.Options) {},
-		func(o *taxonv1.Options) { o.Bias = 0 },
-		func(o *taxonv1.Options) { o.C, o.Bias = 10, 3 },
-		func(o *taxonv1.Options) { o.C, o.Prune = 0.01, "none" },
-		func(o *taxonv1.Options) { o.Gap = 0.1 },
-		func(o *taxonv1.Options) { o.Gap, o.MaxSweeps = 1e-15, 3 },
+		func(o *taxonv1.Options) { o.Set("bias", 0) },
+		func(o *taxonv1.Options) { o.Set("c", 10); o.Set("bias", 3) },
+		func(o *taxonv1.Options) { o.Set("c", 0.01); o.Set("prune", "none") },
+		func(o *taxonv1.Options) { o.Set("gap", 0.1) },
+		func(o *taxonv1.Options) { o.Set("gap", 1e-15); o.Set("max_sweeps", 3) },
 	} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			j := oneLabel(uint64(40+n), 60, 6)
@@ -68,8 +70,9 @@ func TestSoftmax(t *testing.T) {
 			twin := newSoftmaxTwin(t, j, o)
 			best, _ := twin.solve()
 			mine, dual := twin.figures(twin.dense(nodes))
-			if want := map[bool]string{true: "gap", false: "max_sweeps"}[o.GetMaxSweeps() == 0]; st.GetStoppedBy() != want ||
-				c.GetKind() != "gap" || want == "gap" && c.GetGap() > o.GetGap() {
+			gap, free := methodtest.Number(o, "gap"), methodtest.Number(o, "max_sweeps") == 0
+			if want := map[bool]string{true: "gap", false: "max_sweeps"}[free]; st.GetStoppedBy() != want ||
+				c.GetKind() != "gap" || want == "gap" && c.GetGap() > gap {
 				t.Errorf("stopped by %s with %v", st.GetStoppedBy(), c)
 			}
 			if math.Abs(mine-c.GetObjective()) > 1e-8*mine || c.GetDual() < dual-1e-6*mine {
@@ -78,7 +81,7 @@ func TestSoftmax(t *testing.T) {
 			if math.Abs(c.GetGap()-(c.GetObjective()-c.GetDual())/c.GetObjective()) > 1e-13 {
 				t.Errorf("the gap is not that of the figures: %v", c)
 			}
-			if c.GetObjective() < best*(1-1e-9) || c.GetObjective() > best+(o.GetGap()+1e-8)*best && o.GetMaxSweeps() == 0 ||
+			if c.GetObjective() < best*(1-1e-9) || c.GetObjective() > best+(gap+1e-8)*best && free ||
 				c.GetDual() > best*(1+1e-9) {
 				t.Errorf("%v, the optimum is %.12g", c, best)
 			}
@@ -96,14 +99,14 @@ func TestSoftmax(t *testing.T) {
 	}
 }
 
-// TestSoftmaxRefuses: data and options that the method is not for.
+// TestSoftmaxRefuses checks the refusal of unsuitable data and options.
 func TestSoftmaxRefuses(t *testing.T) {
 	j := oneLabel(1, 60, 6)
 	for want, change := range map[string]func(*taxonv1.Options){
-		"‹loss=hinge›":                    func(o *taxonv1.Options) { o.Loss = "hinge" },
-		"‹positive-weight› means nothing": func(o *taxonv1.Options) { o.PositiveWeight = "2" },
-		"‹C=0›: must be above 0":          func(o *taxonv1.Options) { o.C = 0 },
-		"‹bias=-1›":                       func(o *taxonv1.Options) { o.Bias = -1 },
+		"‹loss=hinge›":                    func(o *taxonv1.Options) { o.Set("loss", "hinge") },
+		"‹positive-weight› means nothing": func(o *taxonv1.Options) { o.Set("positive_weight", "2") },
+		"‹C=0›: must be above 0":          func(o *taxonv1.Options) { o.Set("c", 0) },
+		"‹bias=-1›":                       func(o *taxonv1.Options) { o.Set("bias", -1) },
 	} {
 		if _, err := registry.Prepare(j.Spec(mlrOptions(change))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
@@ -129,13 +132,13 @@ func TestSoftmaxRefuses(t *testing.T) {
 	if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%s: %v", want, err)
 	}
-	spec.Data.SeveralLabels = 0 // as descriptions of before, which did not say so
+	spec.Data.SeveralLabels = 0 // as in older descriptions, which did not have the field
 	if err := failed(t, several, spec); !strings.Contains(err, want) {
 		t.Errorf("%s: %s", want, err)
 	}
 }
 
-// softmaxTwin solves  1/2 ||W||^2 + C sum_i -log softmax  with dense vectors.
+// softmaxTwin solves 1/2 ||W||^2 + C sum_i -log softmax with dense vectors.
 type softmaxTwin struct {
 	c       float64
 	x       [][]float64 // rows, the bias last
@@ -149,7 +152,7 @@ func newSoftmaxTwin(t *testing.T, j *jobs.Job, o *taxonv1.Options) *softmaxTwin 
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &softmaxTwin{c: o.GetC(), classes: p.Tree.Len()}
+	w := &softmaxTwin{c: methodtest.Number(o, "c"), classes: p.Tree.Len()}
 	classOf := map[uint32]int{}
 	for n, l := range p.Tree.Label {
 		classOf[uint32(l)] = n
@@ -160,15 +163,15 @@ func newSoftmaxTwin(t *testing.T, j *jobs.Job, o *taxonv1.Options) *softmaxTwin 
 		for k, f := range index {
 			row[f] = float64(value[k])
 		}
-		if o.GetBias() > 0 {
-			row = append(row, o.GetBias())
+		if methodtest.Number(o, "bias") > 0 {
+			row = append(row, methodtest.Number(o, "bias"))
 		}
 		w.x, w.y = append(w.x, row), append(w.y, classOf[j.Set.LabelIndex[i]])
 	}
 	return w
 }
 
-// dense are weights as matrix rows.
+// dense returns the weights as rows of a matrix.
 func (w *softmaxTwin) dense(nodes *jobs.Nodes) [][]float64 {
 	out := make([][]float64, w.classes)
 	for k := range out {
@@ -180,7 +183,7 @@ func (w *softmaxTwin) dense(nodes *jobs.Nodes) [][]float64 {
 	return out
 }
 
-// pass is the losses' sum, the entropies' sum and V = C sum_i (e_y - p_i) x_i'.
+// pass returns the sum of the losses, the sum of the entropies, and V = C sum_i (e_y - p_i) x_i'.
 func (w *softmaxTwin) pass(weights [][]float64) (losses, entropies float64, v [][]float64) {
 	v = make([][]float64, w.classes)
 	for k := range v {
@@ -220,14 +223,14 @@ func squared(m [][]float64) (sum float64) {
 	return sum
 }
 
-// figures are P(W) and D at the probabilities of W.
+// figures returns P(W), and D at the probabilities of W.
 func (w *softmaxTwin) figures(weights [][]float64) (primal, dual float64) {
 	losses, entropies, v := w.pass(weights)
 	return squared(weights)/2 + w.c*losses, w.c*entropies - squared(v)/2
 }
 
-// solve is gradient descent by steps of 1/L, L = 1 + C/2 sum_i ||x_i||^2 or, as long as P falls,
-// longer ones.
+// solve runs gradient descent with steps of 1/L, L = 1 + C/2 sum_i ||x_i||^2, or longer ones as
+// long as P decreases.
 func (w *softmaxTwin) solve() (best float64, weights [][]float64) {
 	weights = w.dense(&jobs.Nodes{Columns: make([][]uint32, w.classes), Values: make([][]float32, w.classes)})
 	step := 1.0

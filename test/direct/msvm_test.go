@@ -7,26 +7,28 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
 func msvmOptions(change func(*taxonv1.Options)) *taxonv1.Options {
-	o := &taxonv1.Options{Method: "msvm", Loss: "crammer-singer", C: 1, Bias: 1, Gap: 1e-6, Prune: "empty", Seed: 3}
+	o := methodtest.Options("msvm", "loss", "crammer-singer", "c", 1, "bias", 1, "gap", 1e-6, "prune", "empty",
+		"seed", 3)
 	change(o)
 	return o
 }
 
-// TestMultiClass: the objective reported is that of the weights written, the dual never falls, and
-// tasks run by programs of three workers, or by more threads, give the same bits. The optimum
-// itself is checked in internal/methods/msvm/solver.
+// TestMultiClass checks that the reported objective is that of the written weights, that the dual
+// never decreases, and that tasks run by programs of three workers, or by more threads, give the
+// same bits. internal/methods/msvm/solver checks the optimum itself.
 func TestMultiClass(t *testing.T) {
 	for n, change := range []func(*taxonv1.Options){
 		func(*taxonv1.Options) {},
-		func(o *taxonv1.Options) { o.Bias = 0 },
-		func(o *taxonv1.Options) { o.C, o.Bias = 10, 3 },
-		func(o *taxonv1.Options) { o.C, o.Prune = 0.01, "none" },
-		func(o *taxonv1.Options) { o.Gap, o.MaxSweeps = 1e-6, 2 },
+		func(o *taxonv1.Options) { o.Set("bias", 0) },
+		func(o *taxonv1.Options) { o.Set("c", 10); o.Set("bias", 3) },
+		func(o *taxonv1.Options) { o.Set("c", 0.01); o.Set("prune", "none") },
+		func(o *taxonv1.Options) { o.Set("gap", 1e-6); o.Set("max_sweeps", 2) },
 	} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			j := oneLabel(uint64(50+n), 300, 25)
@@ -41,8 +43,9 @@ func TestMultiClass(t *testing.T) {
 				t.Errorf("weights of two threads %s, of one %s, of three programs %s", h, again.Hash(), direct.Hash())
 			}
 			o, c := spec.GetOptions(), st.GetCertificate()
-			if want := map[bool]string{true: "gap", false: "max_sweeps"}[o.GetMaxSweeps() == 0]; st.GetStoppedBy() != want ||
-				c.GetKind() != "gap" || want == "gap" && c.GetGap() > o.GetGap() {
+			free := methodtest.Number(o, "max_sweeps") == 0
+			if want := map[bool]string{true: "gap", false: "max_sweeps"}[free]; st.GetStoppedBy() != want ||
+				c.GetKind() != "gap" || want == "gap" && c.GetGap() > methodtest.Number(o, "gap") {
 				t.Errorf("stopped by %s with %v", st.GetStoppedBy(), c)
 			}
 			twin := newSoftmaxTwin(t, j, o)
@@ -65,7 +68,7 @@ func TestMultiClass(t *testing.T) {
 	}
 }
 
-// crammerSinger is the objective of weights with the multi-class hinge in the place of the
+// crammerSinger returns the objective of weights with the multi-class hinge in place of the
 // soft-max.
 func (w *softmaxTwin) crammerSinger(weights [][]float64) float64 {
 	losses := 0.0
@@ -81,12 +84,12 @@ func (w *softmaxTwin) crammerSinger(weights [][]float64) float64 {
 	return squared(weights)/2 + w.c*losses
 }
 
-// TestMultiClassRefuses: data and options that the method is not for.
+// TestMultiClassRefuses checks the refusal of unsuitable data and options.
 func TestMultiClassRefuses(t *testing.T) {
 	j := oneLabel(1, 60, 6)
 	for want, change := range map[string]func(*taxonv1.Options){
-		"‹loss=hinge›":                    func(o *taxonv1.Options) { o.Loss = "hinge" },
-		"‹positive-weight› means nothing": func(o *taxonv1.Options) { o.PositiveWeight = "2" },
+		"‹loss=hinge›":                    func(o *taxonv1.Options) { o.Set("loss", "hinge") },
+		"‹positive-weight› means nothing": func(o *taxonv1.Options) { o.Set("positive_weight", "2") },
 	} {
 		if _, err := registry.Prepare(j.Spec(msvmOptions(change))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

@@ -9,13 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/data/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
 )
 
-// treeJob is one of single labels, at leaves and inner nodes of a forest.
+// treeJob returns a job with single labels at leaves and internal nodes of a forest.
 func treeJob(seed uint64, rows, classes int) *jobs.Job {
 	j := jobs.Small(seed, rows, classes)
 	one := j.FirstLabels()
@@ -25,19 +26,17 @@ func treeJob(seed uint64, rows, classes int) *jobs.Job {
 
 func treeOptions(t *testing.T, name string, own map[string]string) *taxonv1.Options {
 	t.Helper()
-	o := &taxonv1.Options{Method: name, Loss: "hinge", C: 200, Bias: 1, Gap: 1e-6, Prune: "empty", Seed: 3}
+	o := methodtest.Options(name, "loss", "hinge", "c", 200, "bias", 1, "gap", 1e-6, "prune", "empty", "seed", 3)
 	if name == "hiermult" || name == "flatmult" {
-		o.Loss = "crammer-singer"
+		o.Set("loss", "crammer-singer")
 	}
 	for key, value := range own {
-		if err := o.Set(key, value); err != nil {
-			t.Fatal(err)
-		}
+		o.Set(key, value)
 	}
 	return o
 }
 
-// treeTwin has the objectives of the tree's methods, written down plainly.
+// treeTwin computes the objectives of the tree's methods from their definitions.
 type treeTwin struct {
 	tree *taxonomy.Tree
 	x    [][]float64
@@ -58,7 +57,7 @@ func newTreeTwin(t *testing.T, j *jobs.Job, o *taxonv1.Options) *treeTwin {
 		for k, f := range index {
 			row[f] = float64(value[k])
 		}
-		row[len(row)-1] = o.GetBias()
+		row[len(row)-1] = methodtest.Number(o, "bias")
 		for n, l := range p.Tree.Label {
 			if p.Tree.Leaf[n] && l == int32(j.Set.LabelIndex[i]) {
 				w.y = append(w.y, int32(n))
@@ -67,12 +66,12 @@ func newTreeTwin(t *testing.T, j *jobs.Job, o *taxonv1.Options) *treeTwin {
 		w.x = append(w.x, row)
 	}
 	for range w.x {
-		w.c = append(w.c, o.GetC()/float64(len(w.x)))
+		w.c = append(w.c, methodtest.Number(o, "c")/float64(len(w.x)))
 	}
 	return w
 }
 
-// path is that to n, the root left out.
+// path returns the path to n without the root.
 func (w *treeTwin) path(n int32) (out []int32) {
 	for ; w.tree.Parent[n] >= 0; n = w.tree.Parent[n] {
 		out = append(out, n)
@@ -80,7 +79,7 @@ func (w *treeTwin) path(n int32) (out []int32) {
 	return out
 }
 
-// siblings calls visit with each margin (w_i - w_j).x that instance k has.
+// siblings calls visit with each margin (w_i - w_j).x of instance k.
 func (w *treeTwin) siblings(score []float64, k int, visit func(parent int32, margin float64)) {
 	for _, i := range w.path(w.y[k]) {
 		for j, p := range w.tree.Parent {
@@ -99,7 +98,7 @@ func (w *treeTwin) scores(v [][]float64, x []float64) []float64 {
 	return out
 }
 
-// objective is P from the words of methods.md. alpha is of ot, as it was used.
+// objective returns P as methods.md defines it. alpha is that of ot, as used.
 func (w *treeTwin) objective(name string, margin bool, alpha float64, v [][]float64) (sum float64) {
 	below := make([]float64, len(v)) // nodes of each subtree
 	for n := len(v) - 1; n > 0; n-- {
@@ -126,7 +125,7 @@ func (w *treeTwin) objective(name string, margin bool, alpha float64, v [][]floa
 			sum += product(v[n], v[n]) / 2
 		}
 	}
-	perNode := map[int32][2]float64{} // losses, instances
+	perNode := map[int32][2]float64{} // sum of losses, number of instances
 	for k, x := range w.x {
 		score, xi := w.scores(v, x), 0.0
 		switch name {
@@ -171,10 +170,10 @@ func (w *treeTwin) objective(name string, margin bool, alpha float64, v [][]floa
 	return sum
 }
 
-// TestTreeMachines: the objective reported is that of the weights written, but for rounding where
-// that is what a node misses its gap by, the gap holds, and tasks run by programs of three workers,
-// or by more threads, give the same bits. That D bounds P is checked in
-// internal/methods/msvm/solver, for hiermult here: per node the figures add up.
+// TestTreeMachines checks that the reported objective is that of the written weights (except for
+// rounding, if rounding keeps a node above its gap), that the gap holds, and that tasks run by
+// programs of three workers, or by more threads, give the same bits. internal/methods/msvm/solver
+// checks that D bounds P; for hiermult, this test checks that the figures per node add up.
 func TestTreeMachines(t *testing.T) {
 	for n, c := range []struct {
 		name string
@@ -187,7 +186,7 @@ func TestTreeMachines(t *testing.T) {
 			t.Parallel()
 			j := treeJob(uint64(70+n), 160, 16)
 			o := treeOptions(t, c.name, c.own)
-			o.Prune = []string{"empty", "none"}[n%2]
+			o.Set("prune", []string{"empty", "none"}[n%2])
 			spec := j.Spec(o)
 			r, st, nodes := trained(t, j, spec, 2)
 			_, _, again := trained(t, j, spec, 1)
@@ -250,7 +249,7 @@ func TestTreeMachines(t *testing.T) {
 	}
 }
 
-// TestTreeMachinesRefuse: what has no tree, or nothing to choose.
+// TestTreeMachinesRefuse checks the refusal of structures that are not trees, or leave no choice.
 func TestTreeMachinesRefuse(t *testing.T) {
 	for _, name := range []string{"hsvm", "hiermult", "transfer", "ot"} {
 		j := treeJob(1, 60, 8)

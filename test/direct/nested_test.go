@@ -7,19 +7,20 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/data/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
 )
 
-// nestedRows are the rows of a problem of h-svm, with their sign and C: there is one for every
-// class of the structure, on the rows at or below its parent, those of a root on all.
+// nestedRows returns the rows of a problem of h-svm, with their sign and C. There is a problem for
+// every class of the structure, with the rows at or below its parent; that of a root has all rows.
 func nestedRows(w *twin, child int32) (rows []int, y, c []float64) {
 	parent := w.tree.Parent[child]
 	for i, on := range w.on {
 		if parent < 0 || w.tree.Kind[parent] == taxonomy.Virtual || on[parent] {
-			rows, y, c = append(rows, i), append(y, -1), append(c, w.o.GetC())
+			rows, y, c = append(rows, i), append(y, -1), append(c, methodtest.Number(w.o, "c"))
 			if on[child] {
 				y[len(y)-1] = 1
 			}
@@ -28,15 +29,15 @@ func nestedRows(w *twin, child int32) (rows []int, y, c []float64) {
 	return rows, y, c
 }
 
-// TestNested: h-svm and h-rls ([JMLR] section 5) on a forest with labels at inner nodes and several
-// labels. The sum of the problems is at the plain solver's optimum, the
-// weights written have the objective that is told, and threads and programs change no bit.
+// TestNested trains h-svm and h-rls ([JMLR] section 5) on a forest with labels at internal nodes
+// and several labels. The sum of the problems is at the plain solver's optimum, the written weights
+// have the reported objective, and threads and programs do not change a bit.
 func TestNested(t *testing.T) {
 	for n, o := range []*taxonv1.Options{
-		{Method: "h-svm", Loss: "hinge", C: 1, Bias: 1, Gap: 1e-4, Prune: "empty", Seed: 1},
-		{Method: "h-svm", Loss: "squared-hinge", C: 3, Gap: 1e-4, Prune: "none", Seed: 1},
-		{Method: "h-rls", Loss: "square", C: 1, Bias: 1, Gap: 1e-4, Prune: "empty"},
-		{Method: "h-rls", Loss: "square", C: 0.3, Gap: 1e-4, Prune: "none"},
+		methodtest.Options("h-svm", "loss", "hinge", "c", 1, "bias", 1, "gap", 1e-4, "prune", "empty", "seed", 1),
+		methodtest.Options("h-svm", "loss", "squared-hinge", "c", 3, "gap", 1e-4, "prune", "none", "seed", 1, "bias", 0),
+		methodtest.Options("h-rls", "loss", "square", "c", 1, "bias", 1, "gap", 1e-4, "prune", "empty"),
+		methodtest.Options("h-rls", "loss", "square", "c", 0.3, "gap", 1e-4, "prune", "none", "bias", 0),
 	} {
 		j := jobs.Small(uint64(50+n), 120, 25)
 		spec := j.Spec(o)
@@ -62,7 +63,7 @@ func TestNested(t *testing.T) {
 				best += w.primalOf(rows, y, c, w.solveRows(rows, y, c))
 				continue
 			}
-			// The optimum of a ridge regression is where its gradient is 0.
+			// the gradient of a ridge regression is 0 at the optimum
 			gradient := slices.Clone(v)
 			p := product(v, v) / 2
 			for k, i := range rows {
@@ -88,9 +89,10 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// TestNestedRefuses: graphs.
+// TestNestedRefuses checks the refusal of graphs.
 func TestNestedRefuses(t *testing.T) {
-	spec := jobs.Small(60, 50, 10).Spec(&taxonv1.Options{Method: "h-rls", Loss: "square", C: 1, Gap: 1e-3, Prune: "empty"})
+	spec := jobs.Small(60, 50, 10).Spec(methodtest.Options("h-rls", "loss", "square", "c", 1, "gap", 1e-3,
+		"prune", "empty", "bias", 0))
 	spec.Structure.Graph = true
 	if _, err := registry.Prepare(spec); err == nil || !strings.Contains(err.Error(), "h-rls descends from a root") {
 		t.Error(err)

@@ -16,12 +16,12 @@ import (
 	"taxon/worker/program"
 )
 
-// values are a job's values, in memory.
+// values holds a job's values in memory.
 type values struct {
 	mu sync.Mutex
 	of map[store.Key][]byte
 
-	was map[store.Key][]byte // the same, which no task is given
+	was map[store.Key][]byte // an independent copy, which no task can change
 }
 
 // Get implements program.Values.
@@ -48,9 +48,9 @@ func (v *values) Put(_ context.Context, all []store.Value, written func()) error
 	return nil
 }
 
-// Programs runs the recorded tasks of a job of any method again, dealt out to so many
-// programs of the job as if each were another worker's, without coordinator, store and
-// messages. It checks the sums of every task and returns the final weights.
+// Programs runs the recorded tasks of a job of any method again, distributed to several programs of
+// the job as if each belonged to another worker, without coordinator, store and messages. It checks
+// the figures of every task and returns the final weights.
 func Programs(ctx context.Context, job *taxonv1.JobResult, set *dataset.Set, steps [][]Task,
 	workers int) (*jobs.Nodes, error) {
 	m, err := program.Lookup(job.GetSpec().GetOptions().GetMethod())
@@ -95,7 +95,7 @@ func Programs(ctx context.Context, job *taxonv1.JobResult, set *dataset.Set, ste
 				for _, bits := range words[2+k : 2+2*k] {
 					values = append(values, math.Float32frombits(bits))
 				}
-				// Tasks run from the last to the first, and columns ascend from task to task.
+				// tasks run from the last to the first, and columns ascend from task to task
 				nodes.Columns[n] = append(slices.Clone(words[2:2+k]), nodes.Columns[n]...)
 				nodes.Values[n] = append(values, nodes.Values[n]...)
 				words = words[2+2*k:]

@@ -10,13 +10,13 @@ import (
 	"taxon/worker"
 )
 
-// Task is a task that a worker ran, and the sums it reported.
+// Task is a task that a worker has run, with its reported figures.
 type Task struct {
 	Lease *taxonv1.Lease
 	Sums  *taxonv1.Sums
 }
 
-// Recorder passes tasks on to an executor and keeps those that succeeded.
+// Recorder forwards tasks to an executor and records those that succeed.
 type Recorder struct {
 	worker.Executor
 	mu    sync.Mutex
@@ -24,7 +24,7 @@ type Recorder struct {
 	job   *taxonv1.JobResult
 }
 
-// Wrap is for engine.Config.
+// Wrap is a value for engine.Config.
 func (r *Recorder) Wrap(x worker.Executor) worker.Executor {
 	r.Executor = x
 	return r
@@ -42,11 +42,11 @@ func (r *Recorder) Run(ctx context.Context, job *taxonv1.JobResult,
 	return sums, stats, err
 }
 
-// Job is the recorded job's specification and plan.
+// Job returns the recorded job's specification and plan.
 func (r *Recorder) Job() *taxonv1.JobResult { return r.job }
 
-// Steps are the recorded tasks, step by step, in task order; of a task that ran twice the
-// last attempt, which is the committed one unless workers were lost.
+// Steps returns the recorded tasks step by step, in task order. For a task that ran twice it
+// returns the last attempt, which is the committed one unless workers were lost.
 func (r *Recorder) Steps() [][]Task {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,31 +22,31 @@ import (
 	"taxon/worker/program"
 )
 
-// Replay is a training under way without the machine.
+// Replay is the state of a training without the runtime.
 type Replay struct {
 	plan     *rr.Plan
 	set      *dataset.Set
 	tree     *taxonomy.Tree
 	forest   *reducer.Forest
-	internal []int32 // tree node -> internal node; -1: terminal
+	internal []int32 // tree node -> internal node; -1 for a terminal
 	problem  *mapper.Problem
 	features int
 
-	blocks []solved                           // last committed, by block
-	x      map[taxonv1.Place]*reducer.Vectors // by the REDUCE task that made it
+	blocks []solved                           // last committed output, by block
+	x      map[taxonv1.Place]*reducer.Vectors // vectors by the REDUCE task that wrote them
 	zero   *reducer.Vectors
 	lists  joined
-	nodes  jobs.Nodes // of the last EMIT step
+	nodes  jobs.Nodes // weights of the last EMIT step
 }
 
-// solved is what a MAP task leaves.
+// solved is the output of a MAP task.
 type solved struct {
 	at    taxonv1.Place
 	state *mapper.State
 	in    []contribution.Contribution
 }
 
-// made is what a task leaves, to be committed behind its step.
+// made is the output of a task, which is committed after its step.
 type made struct {
 	solved  solved
 	vectors *reducer.Vectors
@@ -60,7 +60,11 @@ func New(job *taxonv1.JobResult, set *dataset.Set) (*Replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	loss, err := mapper.ParseLoss(spec.GetOptions().GetLoss())
+	o, err := rr.SettingsOf(spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	loss, err := mapper.ParseLoss(o.Loss)
 	if err != nil {
 		return nil, err
 	}
@@ -69,19 +73,19 @@ func New(job *taxonv1.JobResult, set *dataset.Set) (*Replay, error) {
 		return nil, err
 	}
 	r := &Replay{plan: plan, set: set, tree: tree, x: map[taxonv1.Place]*reducer.Vectors{}}
-	r.problem = mapper.NewProblem(set.Matrix, loss, spec.GetOptions().GetC(), float32(spec.GetOptions().GetBias()))
+	r.problem = mapper.NewProblem(set.Matrix, loss, o.C, float32(o.Bias))
 	if r.problem.Kernel, err = mapper.ParseKernel(os.Getenv(program.KernelVariable)); err != nil {
 		return nil, err
 	}
 	r.features = int(r.plan.RangeBegin[len(r.plan.RangeBegin)-1])
 	r.blocks = make([]solved, len(r.plan.BlockBegin)-1)
-	r.number(spec.GetOptions())
+	r.number(&o)
 	r.zero = reducer.Zero(len(r.forest.Parent))
 	return r, nil
 }
 
-// number gives the internals their numbers, in depth-first order.
-func (r *Replay) number(o *taxonv1.Options) {
+// number numbers the internals in depth-first order.
+func (r *Replay) number(o *rr.Settings) {
 	sets, _ := rr.NodeSets(r.tree, o)
 	internals := r.tree.Internals()
 	n := len(internals)
@@ -108,7 +112,7 @@ func (r *Replay) number(o *taxonv1.Options) {
 	}
 }
 
-// parent is the internal above a tree node; -1: the zero vector.
+// parent returns the internal above a tree node, or -1 if that is the zero vector.
 func (r *Replay) parent(n uint32) int32 {
 	if p := r.tree.Parent[n]; p >= 0 {
 		return r.internal[p]
@@ -116,8 +120,8 @@ func (r *Replay) parent(n uint32) int32 {
 	return -1
 }
 
-// Run runs all steps, the tasks of each on so many goroutines, checks that every task
-// gives the sums that were recorded, and returns the final weights.
+// Run runs all steps, the tasks of each on several goroutines. It checks that every task gives the
+// recorded figures, and returns the final weights.
 func (r *Replay) Run(ctx context.Context, steps [][]Task, slots int) (*jobs.Nodes, error) {
 	benches := make([]*bench, max(slots, 1))
 	for k := range benches {
@@ -143,11 +147,11 @@ func (r *Replay) Run(ctx context.Context, steps [][]Task, slots int) (*jobs.Node
 	return &r.nodes, nil
 }
 
-// keptSteps is how far back a lease may refer to internals: two updates of them, each
-// at most a few steps.
+// keptSteps is the number of steps for which internals are kept: a lease may refer to the last two
+// updates of them, which are a few steps apart.
 const keptSteps = 12
 
-// commit makes a step's results the values that later steps refer to.
+// commit makes a step's results available to later steps.
 func (r *Replay) commit(tasks []Task, results []made) {
 	emit := jobs.Nodes{Columns: make([][]uint32, r.tree.Len()), Values: make([][]float32, r.tree.Len())}
 	emitted := false
@@ -185,7 +189,7 @@ func place(l *taxonv1.Lease) taxonv1.Place {
 	return taxonv1.Place{Step: l.GetStep(), Task: l.GetTask(), Attempt: l.GetAttempt()}
 }
 
-// reads is where the values lie that a lease names of a family.
+// reads returns the places from which a lease reads a family.
 func reads(l *taxonv1.Lease, family string, back uint32) []taxonv1.Place {
 	for _, in := range l.GetInputs() {
 		if in.GetValue() == family && in.GetBack() == back {
@@ -195,13 +199,13 @@ func reads(l *taxonv1.Lease, family string, back uint32) []taxonv1.Place {
 	return nil
 }
 
-// joined are the internals over all ranges, as they were last asked for: x and x_prev.
+// joined caches the internals over all ranges that were requested last: x and x_prev.
 type joined struct {
 	mu   sync.Mutex
 	last [2]*reducer.Internals
 }
 
-// internals joins the vectors that a lease names over the ranges.
+// internals joins the vectors that a lease names over all ranges.
 func (r *Replay) internals(l *taxonv1.Lease, back uint32) (*reducer.Internals, error) {
 	parts, err := r.vectors(l, back)
 	if err != nil {
@@ -222,7 +226,8 @@ func (r *Replay) internals(l *taxonv1.Lease, back uint32) (*reducer.Internals, e
 	return v, nil
 }
 
-// vectors are the internals' vectors that a lease names, in their last version or the one before.
+// vectors returns the internals' vectors that a lease names, in their last version or the one
+// before.
 func (r *Replay) vectors(l *taxonv1.Lease, back uint32) ([]*reducer.Vectors, error) {
 	var out []*reducer.Vectors
 	for _, at := range reads(l, rr.X, back) {
@@ -237,7 +242,7 @@ func (r *Replay) vectors(l *taxonv1.Lease, back uint32) ([]*reducer.Vectors, err
 	return out, nil
 }
 
-// contributions cuts the blocks' contributions down to [lo, hi), without copying.
+// contributions restricts the blocks' contributions to [lo, hi), without copying.
 func (r *Replay) contributions(l *taxonv1.Lease, lo, hi uint32) (in []contribution.Contribution, err error) {
 	for b, at := range reads(l, rr.V, 0) {
 		if at != r.blocks[b].at {

@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/test/jobs"
 )
 
-// vectors are the nodes' own: a record has the columns at which a node differs from its parent.
+// vectors returns the nodes' own vectors. A record has the columns at which a node differs from its
+// parent.
 func (w *treeTwin) vectors(nodes *jobs.Nodes) [][]float64 {
 	out := make([][]float64, w.tree.Len())
 	for n := range out {
@@ -27,7 +29,7 @@ func (w *treeTwin) vectors(nodes *jobs.Nodes) [][]float64 {
 	return out
 }
 
-// pulls is 1/2 sum of ||w_n - w_parent||^2.
+// pulls returns 1/2 sum of ||w_n - w_parent||^2.
 func (w *treeTwin) pulls(v [][]float64) (sum float64) {
 	for n := range v {
 		for f, x := range v[n] {
@@ -40,7 +42,7 @@ func (w *treeTwin) pulls(v [][]float64) (sum float64) {
 	return sum
 }
 
-// figures are P and, of the soft-max, D at the probabilities of v, by their definitions.
+// figures returns P and, for the soft-max, D at the probabilities of v, by their definitions.
 func (w *treeTwin) figures(name string, c float64, v [][]float64) (primal, dual float64) {
 	primal = w.pulls(v)
 	up := make([][]float64, len(v))
@@ -85,17 +87,20 @@ func (w *treeTwin) figures(name string, c float64, v [][]float64) (primal, dual 
 	return primal, dual
 }
 
-// TestRecursiveMultiClass: P and D of rr-msvm and rr-mlr are those of the weights written, by their
-// definitions, the gap holds, and threads and programs change no bit. rr-msvm's D is checked in
-// internal/methods/msvm/solver. On a tree of one level they are msvm and mlr.
+// TestRecursiveMultiClass checks that P and D of rr-msvm and rr-mlr are those of the written
+// weights by their definitions, that the gap holds, and that threads and programs do not change a
+// bit. internal/methods/msvm/solver checks rr-msvm's D. On a tree of one level the methods equal
+// msvm and mlr.
 func TestRecursiveMultiClass(t *testing.T) {
 	for n, name := range []string{"rr-msvm", "rr-mlr", "rr-msvm", "rr-mlr"} {
 		t.Run(fmt.Sprint(name, n), func(t *testing.T) {
 			t.Parallel()
 			j := treeJob(uint64(90+n), 150, 14)
 			o := treeOptions(t, name, nil)
-			o.Loss = map[string]string{"rr-msvm": "crammer-singer", "rr-mlr": "softmax"}[name]
-			o.C, o.Bias, o.Prune = []float64{1, 1, 30, 30}[n], []float64{1, 2, 0, 0}[n], []string{"empty", "none"}[n%2]
+			o.Set("loss", map[string]string{"rr-msvm": "crammer-singer", "rr-mlr": "softmax"}[name])
+			o.Set("c", []float64{1, 1, 30, 30}[n])
+			o.Set("bias", []float64{1, 2, 0, 0}[n])
+			o.Set("prune", []string{"empty", "none"}[n%2])
 			spec := j.Spec(o)
 			r, st, nodes := trained(t, j, spec, 2)
 			_, _, again := trained(t, j, spec, 1)
@@ -110,7 +115,7 @@ func TestRecursiveMultiClass(t *testing.T) {
 			if st.GetStoppedBy() != "gap" || c.GetGap() > 1e-6 || c.GetKind() != "gap" {
 				t.Errorf("stopped by %s with %v", st.GetStoppedBy(), c)
 			}
-			primal, dual := twin.figures(name, o.C, twin.vectors(nodes))
+			primal, dual := twin.figures(name, methodtest.Number(o, "c"), twin.vectors(nodes))
 			if math.Abs(primal-c.GetObjective()) > 1e-6*primal {
 				t.Errorf("reported %v; the weights' objective is %.12g", c, primal)
 			}
@@ -122,8 +127,8 @@ func TestRecursiveMultiClass(t *testing.T) {
 	for tree, flat := range map[string]string{"rr-msvm": "msvm", "rr-mlr": "mlr"} {
 		j := oneLabel(95, 200, 9)
 		of := func(name string) float64 {
-			o := &taxonv1.Options{Method: name, Loss: map[string]string{"msvm": "crammer-singer", "mlr": "softmax"}[flat], C: 3,
-				Bias: 1, Gap: 1e-6, Prune: "empty"}
+			o := methodtest.Options(name, "loss", map[string]string{"msvm": "crammer-singer", "mlr": "softmax"}[flat],
+				"c", 3, "bias", 1, "gap", 1e-6, "prune", "empty")
 			spec := j.Spec(o)
 			if name == tree {
 				spec.Structure = &taxonv1.Structure{Names: append([]string{"root"}, j.Set.Labels...)}
@@ -141,12 +146,13 @@ func TestRecursiveMultiClass(t *testing.T) {
 	}
 }
 
-// TestRecursiveMultiClassRefuses: no tree, several labels.
+// TestRecursiveMultiClassRefuses checks the refusal of several labels, and of structures that are
+// not trees.
 func TestRecursiveMultiClassRefuses(t *testing.T) {
 	for name, loss := range map[string]string{"rr-msvm": "crammer-singer", "rr-mlr": "softmax"} {
 		j := treeJob(1, 60, 8)
 		o := treeOptions(t, name, nil)
-		o.Loss = loss
+		o.Set("loss", loss)
 		for want, change := range map[string]func(*taxonv1.JobSpec){
 			"needs a hierarchy": func(s *taxonv1.JobSpec) { s.Structure = nil },
 			"needs a tree":      func(s *taxonv1.JobSpec) { s.Structure.Graph = true },

@@ -13,7 +13,7 @@ import (
 	"taxon/reducer"
 )
 
-// bench is the memory that one goroutine works with.
+// bench is the scratch memory of one goroutine.
 type bench struct {
 	*Replay
 	solver  mapper.Solver
@@ -26,7 +26,7 @@ func (r *Replay) newBench() *bench {
 	return &bench{Replay: r, solver: r.problem.NewSolver()}
 }
 
-// run does one task and compares its sums with the recorded ones.
+// run executes one task and compares its figures with the recorded ones.
 func (b *bench) run(ctx context.Context, t Task) (m made, err error) {
 	got := make(method.Sums, len(t.Sums.GetValues()))
 	l := t.Lease
@@ -77,7 +77,7 @@ func (b *bench) solve(ctx context.Context, l *taxonv1.Lease, m *rr.Map, sums met
 	}
 	out := solved{at: place(l), state: &r.State}
 	for _, c := range r.Contributions {
-		if !m.Price { // as it travels through the store
+		if !m.Price { // rounded as in the store
 			for i, v := range c.Sum {
 				c.Sum[i] = float64(float32(v))
 			}
@@ -104,7 +104,7 @@ func (b *bench) emit(l *taxonv1.Lease, beta float64) ([]mapper.Override, error) 
 	return b.solver.Weights(block, st), nil
 }
 
-// block lays out the lanes, slots in order of their first lane.
+// block assigns the lanes. Slots are in the order of their first lane.
 func (b *bench) block(l *taxonv1.Lease, beta float64) (*mapper.Block, []int32, error) {
 	if at := reads(l, rr.Dual, 0); len(at) != 1 || at[0] != b.blocks[l.GetItem()].at {
 		return nil, nil, fmt.Errorf("block %d was solved by %+v, not %+v", l.GetItem(), b.blocks[l.GetItem()].at, at)
@@ -137,7 +137,7 @@ func (b *bench) block(l *taxonv1.Lease, beta float64) (*mapper.Block, []int32, e
 
 func (b *bench) meanOf(slot int, p int32) []float32 {
 	if b.mean[slot] == nil {
-		b.mean[slot] = make([]float32, b.set.Matrix.Cols+1) // the bias's place is there without a bias, too
+		b.mean[slot] = make([]float32, b.set.Matrix.Cols+1) // there is room for a bias even without one
 	}
 	b.walk.Move(b.forest, p)
 	b.walk.CopyTo(b.mean[slot])

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/jobspec"
@@ -16,24 +18,28 @@ import (
 	"taxon/test/jobs"
 )
 
-// tdOptions are a td job's.
+// tdOptions returns the options of a td job.
 func tdOptions(change func(*taxonv1.Options)) *taxonv1.Options {
-	o := &taxonv1.Options{Method: "td", Loss: "hinge", C: 1, Bias: 1, Gap: 1e-3, Prune: "empty", Seed: 1}
+	o := methodtest.Options("td", "loss", "hinge", "c", 1, "bias", 1, "gap", 1e-3, "prune", "empty", "seed", 1)
 	change(o)
 	return o
 }
 
 var tdCases = []func(*taxonv1.Options){
 	func(*taxonv1.Options) {},
-	func(o *taxonv1.Options) { o.Loss, o.Bias = "squared-hinge", 0 },
-	func(o *taxonv1.Options) { o.C, o.PositiveWeight = 10, "3" },
-	func(o *taxonv1.Options) { o.C, o.PositiveWeight, o.Prune = 0.1, "balanced", "none" },
-	func(o *taxonv1.Options) { o.Gap = 1e-6 },
+	func(o *taxonv1.Options) { o.Set("loss", "squared-hinge"); o.Set("bias", 0) },
+	func(o *taxonv1.Options) { o.Set("c", 10); o.Set("positive_weight", "3") },
+	func(o *taxonv1.Options) {
+		o.Set("c", 0.1)
+		o.Set("positive_weight", "balanced")
+		o.Set("prune", "none")
+	},
+	func(o *taxonv1.Options) { o.Set("gap", 1e-6) },
 }
 
-// TestTopDown: the problems of td are solved as a plain solver solves them, each to the gap;
-// the objective reported is that of the weights written; and tasks run by programs of three
-// workers, in another order, or by more threads, give the same bits.
+// TestTopDown compares the solutions of td's problems with a plain solver's, within the gap. The
+// reported objective is that of the written weights, and tasks run by programs of three workers, in
+// another order, or by more threads, give the same bits.
 func TestTopDown(t *testing.T) {
 	for n, change := range tdCases {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -65,7 +71,7 @@ func checkTopDown(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, st *taxonv1.
 	if err := json.Unmarshal(st.GetReport(), &report); err != nil {
 		t.Fatal(err)
 	}
-	gap := spec.GetOptions().GetGap()
+	gap := methodtest.Number(spec.GetOptions(), "gap")
 	c := st.GetCertificate()
 	if st.GetStoppedBy() != "gap" || c.GetKind() != "gap" || c.GetGap() > gap ||
 		math.Abs(c.GetGap()-(c.GetObjective()-c.GetDual())/c.GetObjective()) > 1e-12 {
@@ -103,7 +109,7 @@ func checkTopDown(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec, st *taxonv1.
 	}
 }
 
-// TestTopDownFlat: without a structure td is one-versus-rest: bsvm's optimum.
+// TestTopDownFlat checks that td without a structure is one-versus-rest, with bsvm's optimum.
 func TestTopDownFlat(t *testing.T) {
 	j := jobs.Small(31, 150, 35)
 	j.Structure = nil
@@ -121,16 +127,18 @@ func TestTopDownFlat(t *testing.T) {
 	}
 }
 
-// TestTopDownCaps: a cap on solves ends each block; the certificate is that of what is there.
+// TestTopDownCaps checks that a cap on solves ends each block, and that the certificate is that of
+// its weights.
 func TestTopDownCaps(t *testing.T) {
 	j := jobs.Small(33, 150, 35)
-	_, st, _ := trained(t, j, j.Spec(tdOptions(func(o *taxonv1.Options) { o.Gap, o.MaxSweeps = 1e-7, 1 })), 2)
+	o := tdOptions(func(o *taxonv1.Options) { o.Set("gap", 1e-7); o.Set("max_sweeps", 1) })
+	_, st, _ := trained(t, j, j.Spec(o), 2)
 	if c := st.GetCertificate(); st.GetStoppedBy() != "max_sweeps" || !(c.GetGap() > 1e-7 && c.GetGap() < 1) {
 		t.Errorf("stopped by %s with %v", st.GetStoppedBy(), c)
 	}
 }
 
-// TestTopDownRefuses: graphs, other losses, and structures without a choice.
+// TestTopDownRefuses checks the refusal of graphs, other losses, and structures without a choice.
 func TestTopDownRefuses(t *testing.T) {
 	j := jobs.Small(34, 50, 10)
 	for _, c := range []struct {
@@ -138,11 +146,11 @@ func TestTopDownRefuses(t *testing.T) {
 		change func(*taxonv1.JobSpec)
 	}{
 		{"‹dag=first-parent›", func(s *taxonv1.JobSpec) { s.Structure.Graph = true }},
-		{"squared-hinge", func(s *taxonv1.JobSpec) { s.Options.Loss = "logistic" }},
+		{"squared-hinge", func(s *taxonv1.JobSpec) { s.Options.Set("loss", "logistic") }},
 		{"two children", func(s *taxonv1.JobSpec) {
 			s.Structure, s.Data.Labels, s.Data.LabelInstances = nil, s.Data.Labels[:1], []uint32{5}
 		}},
-		{"‹C=0›: must be above 0", func(s *taxonv1.JobSpec) { s.Options.C = 0 }},
+		{"‹C=0›: must be above 0", func(s *taxonv1.JobSpec) { s.Options.Set("c", 0) }},
 	} {
 		spec := j.Spec(tdOptions(func(*taxonv1.Options) {}))
 		c.change(spec)
@@ -152,12 +160,12 @@ func TestTopDownRefuses(t *testing.T) {
 	}
 }
 
-// twin solves td's problems the plain way: whole rows, float64, one dual after the other.
+// twin solves td's problems in the plain way: whole rows, float64, one dual after the other.
 type twin struct {
 	j    *jobs.Job
 	o    *taxonv1.Options
 	tree *taxonomy.Tree
-	on   [][]bool // row -> nodes that it has a label at or below
+	on   [][]bool // row -> the nodes at or above its labels
 }
 
 func newTwin(t *testing.T, j *jobs.Job, spec *taxonv1.JobSpec) *twin {
@@ -206,18 +214,18 @@ func (w *twin) dense(nodes *jobs.Nodes, n int32) []float64 {
 	return v
 }
 
-// row is instance i, the bias last.
+// row returns instance i with the bias last.
 func (w *twin) row(i int) []float64 {
 	v := make([]float64, w.j.Set.Matrix.Cols+1)
 	index, value := w.j.Set.Matrix.Row(i)
 	for k, c := range index {
 		v[c] = float64(value[k])
 	}
-	v[len(v)-1] = w.o.GetBias()
+	v[len(v)-1] = methodtest.Number(w.o, "bias")
 	return v
 }
 
-// rows are those below a parent, with their sign and C for a child.
+// rows returns the rows below a parent, with their sign and C for a child.
 func (w *twin) rows(parent, child int32) (rows []int, y, c []float64) {
 	positives := 0
 	for i, on := range w.on {
@@ -233,9 +241,9 @@ func (w *twin) rows(parent, child int32) (rows []int, y, c []float64) {
 	for _, s := range y {
 		weight := 1.0
 		if s > 0 {
-			weight = jobspec.PositiveWeight(w.o, float64(positives), float64(len(rows)))
+			weight = jobspec.PositiveWeight(method.PositiveWeight.Of(w.o), float64(positives), float64(len(rows)))
 		}
-		c = append(c, w.o.GetC()*weight)
+		c = append(c, methodtest.Number(w.o, "c")*weight)
 	}
 	return rows, y, c
 }
@@ -256,7 +264,7 @@ func (w *twin) primalOf(rows []int, y, c, v []float64) float64 {
 	p := product(v, v) / 2
 	for k, i := range rows {
 		loss := max(1-y[k]*product(v, w.row(i)), 0)
-		if w.o.GetLoss() == "squared-hinge" {
+		if w.o.Value("loss") == "squared-hinge" {
 			loss *= loss
 		}
 		p += c[k] * loss
@@ -264,8 +272,8 @@ func (w *twin) primalOf(rows []int, y, c, v []float64) float64 {
 	return p
 }
 
-// solve is the optimum of a child's problem, by dual coordinate descent (Hsieh et al. 2008)
-// until no gradient matters.
+// solve returns the optimum of a child's problem, by dual coordinate descent (Hsieh et al. 2008)
+// until all gradients are negligible.
 func (w *twin) solve(parent, child int32) float64 {
 	rows, y, c := w.rows(parent, child)
 	return w.primalOf(rows, y, c, w.solveRows(rows, y, c))
@@ -280,7 +288,7 @@ func (w *twin) solveRows(rows []int, y, c []float64) []float64 {
 		worst := 0.0
 		for k := range rows {
 			soft, bound := 0.0, c[k]
-			if w.o.GetLoss() == "squared-hinge" {
+			if w.o.Value("loss") == "squared-hinge" {
 				soft, bound = 1/(2*c[k]), math.Inf(1)
 			}
 			q := product(x[k], x[k]) + soft

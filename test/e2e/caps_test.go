@@ -12,8 +12,8 @@ import (
 	"taxon/store"
 )
 
-// TestOtherCaps: an interrupted training continues with other caps; where the old ones had
-// changed nothing yet, to the bytes of one that never had them.
+// TestOtherCaps checks that an interrupted training continues with other caps. If the old caps had
+// not affected the training so far, the result has the bytes of a training without them.
 func TestOtherCaps(t *testing.T) {
 	want, _ := undisturbed(t)
 	out := filepath.Join(t.TempDir(), "model")
@@ -34,7 +34,7 @@ func TestOtherCaps(t *testing.T) {
 	if got := trained(t, r); got != want {
 		t.Errorf("capped, interrupted, and gone on without caps: %+v, want %+v", got, want)
 	}
-	for _, word := range []string{"goes on after sweep", "max-sweeps 4000 -> none, max-time 3000 s -> none"} {
+	for _, word := range []string{"resumes after sweep", "max-sweeps 4000 -> none, max-time 3000 s -> none"} {
 		if !strings.Contains(r.stderr, word) {
 			t.Errorf("no %q in %q", word, r.stderr)
 		}
@@ -73,7 +73,7 @@ func TestOtherCaps(t *testing.T) {
 	}
 }
 
-// pastReport is what a report says of the runs that its own went on from.
+// pastReport is the part of a report about the runs that it continues.
 type pastReport struct {
 	CPUSeconds float64 `json:"cpu_seconds"`
 	CapsBefore []struct {

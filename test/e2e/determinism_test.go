@@ -16,7 +16,7 @@ import (
 	"taxon/test/dear"
 )
 
-// TestSameWeightsAnyMachine: neither threads nor shards nor the store's kind change a bit.
+// TestSameWeightsAnyMachine checks that threads, shards and the kind of store do not change a bit.
 func TestSameWeightsAnyMachine(t *testing.T) {
 	want, _ := undisturbed(t)
 	for _, flags := range [][]string{
@@ -35,7 +35,7 @@ func TestSameWeightsAnyMachine(t *testing.T) {
 	}
 }
 
-// kills is how many chains of kills are tried: TAXON_TEST_KILLS sets it for a soak.
+// kills is the number of chains of kills. TAXON_TEST_KILLS sets it for a soak test.
 var kills = func() int {
 	if n, err := strconv.Atoi(os.Getenv("TAXON_TEST_KILLS")); err == nil {
 		return n
@@ -43,8 +43,8 @@ var kills = func() int {
 	return 4
 }()
 
-// TestSameWeightsAfterKills kills trainings with SIGKILL at random instants, several
-// times in a row, and runs them again, each time with other threads, shards and stores.
+// TestSameWeightsAfterKills kills trainings with SIGKILL at random instants, several times in a
+// row, and runs them again, each time with other threads, shards and stores.
 func TestSameWeightsAfterKills(t *testing.T) {
 	want, whole := undisturbed(t)
 	resumed := 0
@@ -62,7 +62,7 @@ func TestSameWeightsAfterKills(t *testing.T) {
 			instants = append(instants, after)
 			p := start(t, training(out, flags()...)...)
 			if seed == 0 {
-				// one chain continues from a checkpoint for certain, however slow the machine
+				// one chain is certain to continue from a checkpoint, however slow the machine
 				p.appears(out + ".train/checkpoint")
 				after = 0
 			}
@@ -86,7 +86,8 @@ func TestSameWeightsAfterKills(t *testing.T) {
 	}
 }
 
-// TestSameWeightsAfterKillsOfMethods: the same of plans of other kinds, and after an interrupt.
+// TestSameWeightsAfterKillsOfMethods checks the same for plans of other kinds, and after an
+// interrupt.
 func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 	for n, line := range dear.Some([]string{
 		"--method hblr-m2 --prior blr --max-sweeps 8", "--method mlr", "--method msvm", "--method td",
@@ -122,7 +123,7 @@ func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 					p.appears(out + ".train/checkpoint")
 					after = 0
 				}
-				// The first time it is killed, the second time interrupted, at any step of a sweep.
+				// killed the first time, interrupted the second time, at any step of a sweep
 				signal := []os.Signal{os.Kill, os.Interrupt}[again]
 				timer := time.AfterFunc(after, func() { _ = p.cmd.Process.Signal(signal) })
 				p.wait()
@@ -139,8 +140,8 @@ func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 	}
 }
 
-// TestSameWeightsAfterSignal: Ctrl-C and SIGTERM keep a checkpoint and print the command
-// that continues from it, word for word.
+// TestSameWeightsAfterSignal checks that Ctrl-C and SIGTERM keep a checkpoint and print a command
+// that continues from it.
 func TestSameWeightsAfterSignal(t *testing.T) {
 	want, _ := undisturbed(t)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -156,7 +157,7 @@ func TestSameWeightsAfterSignal(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := p.wait()
-			refused(t, r, 130, "interrupted after sweep", "to go on from there: taxon train")
+			refused(t, r, 130, "interrupted after sweep", "to continue from there: taxon train")
 			if r.stdout != "" {
 				t.Errorf("an interrupted training prints %q as its result", r.stdout)
 			}
@@ -181,8 +182,8 @@ func TestSameWeightsAfterSignal(t *testing.T) {
 	}
 }
 
-// TestSecondSignalEndsAtOnce: also while the first one's checkpoint is being written; what
-// is kept can be continued from.
+// TestSecondSignalEndsAtOnce sends a second signal, also while the checkpoint of the first one is
+// being written. The training can continue from the remaining checkpoint.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	want, _ := undisturbed(t)
 	out := filepath.Join(t.TempDir(), "model")

@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// shop draws n rows of a table as people have them: paths of categories whose names hold commas,
-// quotes and '#', texts over several lines, prices of which some are missing.
+// shop writes n rows of a realistic table: paths of categories whose names contain commas, quotes
+// and '#', texts over several lines, and prices of which some are missing.
 func shop(t *testing.T, path string, seed uint64, n int) {
 	t.Helper()
 	leaves := []string{"Food > Fruit", "Food > Vegetables, fresh", "Food > Bread", "Tools > Hand tools",
@@ -30,7 +30,7 @@ func shop(t *testing.T, path string, seed uint64, n int) {
 	r := rand.New(rand.NewPCG(seed, 9))
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	_ = w.Write([]string{"id", "title", "body", "price", "category"}) // a buffer takes all, also below
+	_ = w.Write([]string{"id", "title", "body", "price", "category"}) // a buffer accepts everything, here and below
 	for i := range n {
 		k := r.IntN(len(leaves))
 		words := make([]string, 8)
@@ -50,8 +50,9 @@ func shop(t *testing.T, path string, seed uint64, n int) {
 	}
 }
 
-// TestTableToEndpoint: a table with a column of label paths is checked, trained on, predicted,
-// measured, reported and served; each step takes what the one before it left, with no option said twice.
+// TestTableToEndpoint checks a table with a column of label paths, trains on it, predicts,
+// evaluates, reports and serves. Each step uses the output of the previous one, and no option is
+// given twice.
 func TestTableToEndpoint(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -100,7 +101,7 @@ func TestTableToEndpoint(t *testing.T) {
 		t.Errorf("%g of the labels in the file are right, eval says %+v", share, measures)
 	}
 
-	// The vectors, as lines of instances, train to the same bytes as the table that they were made of.
+	// exported as lines of instances, the vectors train to the same bytes as the table
 	flat := func(out string, args ...string) string {
 		return trained(t, taxon(t, append([]string{"train", "--method", "bsvm", "--json", "--quiet", "--out", at(out)},
 			args...)...)).WeightsSHA256
@@ -131,7 +132,7 @@ func TestTableToEndpoint(t *testing.T) {
 		}
 	}
 
-	// What the file says of the first row is what the endpoint says.
+	// the file and the endpoint must agree on the first row
 	address := serving(t, at("m"))
 	first := given[1]
 	instance := map[string]any{"text": first[1] + " " + first[2]}
@@ -164,7 +165,7 @@ func TestTableToEndpoint(t *testing.T) {
 		t.Fatalf("status %d: %s", answer.StatusCode, text)
 	}
 	for k, l := range got.Predictions[0].Labels {
-		// one row is scored in another order: the last bits may differ
+		// a single row is scored in another order, so the last bits may differ
 		in := predicted[1][2+3*k : 5+3*k]
 		said, _ := l.Score.Float64()
 		want, err := strconv.ParseFloat(in[1], 64)
@@ -177,7 +178,8 @@ func TestTableToEndpoint(t *testing.T) {
 	}
 }
 
-// serving starts an endpoint, which the test's end ends gracefully, and gives its address.
+// serving starts an endpoint and returns its address. The endpoint is stopped gracefully at the end
+// of the test.
 func serving(t *testing.T, models ...string) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(bin, "taxon"), append([]string{"serve", "--listen", "127.0.0.1:0"}, models...)...)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestLearnedHierarchy: a training on a hierarchy that it learns has the bytes of one on the
-// tree that `taxon tree` writes, for any number of threads, and when it is interrupted or
-// killed and goes on; the model has the tree.
+// TestLearnedHierarchy checks that a training on a hierarchy that it learns has the bytes of one on
+// the tree that `taxon tree` writes, for any number of threads, also if it is interrupted or killed
+// and resumed. The model contains the tree.
 func TestLearnedHierarchy(t *testing.T) {
 	dir := t.TempDir()
 	tree := filepath.Join(dir, "tree.txt")

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// mapReduce are the flags of a training by processes of this machine, of few sweeps.
+// mapReduce holds the flags of a short training by processes of this machine.
 var mapReduce = []string{"--engine", "mapreduce", "--runner", "processes"}
 
 // few keeps a training short.
 var few = []string{"--gap", "1e-6", "--max-sweeps", "4"}
 
-// TestMapReduce: with an evaluation, from a warm start with instance weights, and interrupted, a training by
-// MapReduce gives the bytes of one in a process, and leaves nothing but the model.
+// TestMapReduce checks that a training by MapReduce, with an evaluation, from a warm start with
+// instance weights, or interrupted, gives the bytes of one in a process, and leaves only the model.
 func TestMapReduce(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -40,7 +40,7 @@ func TestMapReduce(t *testing.T) {
 	}
 }
 
-// TestMapReduceInterrupted: Ctrl-C and kill -9 keep the last whole sweep.
+// TestMapReduceInterrupted checks that Ctrl-C and kill -9 keep the last complete sweep.
 func TestMapReduceInterrupted(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "model")
 	few := []string{"--gap", "1e-7", "--max-sweeps", "10"}
@@ -58,7 +58,7 @@ func TestMapReduceInterrupted(t *testing.T) {
 		_ = p.cmd.Process.Signal(s)
 		r := p.wait()
 		if s == syscall.SIGINT {
-			refused(t, r, 130, "interrupted after sweep", "to go on from there: taxon train")
+			refused(t, r, 130, "interrupted after sweep", "to continue from there: taxon train")
 		}
 		if _, err := os.Stat(out); err == nil {
 			t.Fatalf("it was done before it could be interrupted: %s", r.stderr)
@@ -74,14 +74,15 @@ func TestMapReduceInterrupted(t *testing.T) {
 	}
 }
 
-// TestSubmitMapReduce: a driver stays behind, answers, and makes the model.
+// TestSubmitMapReduce checks that a driver continues in the background, answers, and writes the
+// model.
 func TestSubmitMapReduce(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "model")
 	text, err := os.ReadFile(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	odd := filepath.Join(t.TempDir(), "odd.svm") // the same data and an empty line
+	odd := filepath.Join(t.TempDir(), "odd.svm") // the same data with an empty line
 	if err := os.WriteFile(odd, append(text, '\n'), 0o666); err != nil {
 		t.Fatal(err)
 	}

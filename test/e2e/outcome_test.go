@@ -12,12 +12,12 @@ import (
 	"taxon/test/command"
 )
 
-// TestReport: exactly one JSON document on stdout with the contract's keys; the model
-// holds the same report; nothing else is printed or left.
+// TestReport checks that stdout holds exactly one JSON document with the documented keys, that the
+// model holds the same report, and that nothing else is printed or left.
 func TestReport(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "model")
 	args := training(out)
-	r := taxon(t, args[:len(args)-1]...) // not --quiet: progress is not for stdout
+	r := taxon(t, args[:len(args)-1]...) // without --quiet: progress must not appear on stdout
 	if r.code != 0 {
 		t.Fatalf("exit status %d: %s", r.code, r.stderr)
 	}
@@ -54,7 +54,7 @@ func TestReport(t *testing.T) {
 	onlyModel(t, out)
 }
 
-// files reads a folder.
+// files reads the files of a folder.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -72,8 +72,8 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestFinishedOutput: the same command again does nothing and says the same; with other
-// options, data or structure it refuses; --force starts anew.
+// TestFinishedOutput checks that the same command again does nothing and prints the same, that
+// other options, data or structures are refused, and that --force starts over.
 func TestFinishedOutput(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "model")
 	first := taxon(t, training(out)...)
@@ -117,8 +117,8 @@ func TestFinishedOutput(t *testing.T) {
 	onlyModel(t, out)
 }
 
-// TestCheckpointOfSomethingElse: what was interrupted is not continued from with other
-// options or data, and is kept.
+// TestCheckpointOfSomethingElse checks that an interrupted training is not continued with other
+// options or data, and that its checkpoint is kept.
 func TestCheckpointOfSomethingElse(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "model")
 	p := start(t, training(out, often...)...)
@@ -140,7 +140,8 @@ func TestCheckpointOfSomethingElse(t *testing.T) {
 	onlyModel(t, out)
 }
 
-// TestDamage: a torn checkpoint or model is named, not continued from, and --force fixes it.
+// TestDamage checks that the error for a damaged checkpoint or model names it, and that --force
+// replaces it.
 func TestDamage(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "model")
 	p := start(t, training(out, often...)...)
@@ -179,7 +180,8 @@ func damage(t *testing.T, path string) {
 	}
 }
 
-// TestTwoAtOnce: the second training into the same place is refused, the first unharmed.
+// TestTwoAtOnce checks that a second training into the same place is refused, and that the first is
+// unaffected.
 func TestTwoAtOnce(t *testing.T) {
 	want, _ := undisturbed(t)
 	out := filepath.Join(t.TempDir(), "model")
@@ -193,7 +195,7 @@ func TestTwoAtOnce(t *testing.T) {
 	onlyModel(t, out)
 }
 
-// TestCaps: a cap is a reported outcome, and an error with --require-gap.
+// TestCaps checks that a cap is reported as the outcome, and is an error with --require-gap.
 func TestCaps(t *testing.T) {
 	tests := []struct {
 		name, flag, value, stopped string

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// slurmFakes stand in for Slurm's programs on one node, this machine. srun starts what it is
-// given, notes it in calls and its process in pids. The first question for the job's state
-// finds its worker killed, and fails itself.
+// slurmFakes replace Slurm's programs on one node, which is this machine. srun starts its
+// arguments, records them in calls and the process in pids. The first query of the job's state
+// kills its worker, and fails.
 var slurmFakes = map[string]string{
 	"scontrol": "echo localhost\n",
 	"scancel":  "kill -TERM $(cat $FAKES/pids) 2>/dev/null\n",
@@ -37,7 +37,7 @@ exec $TAXON "$@"
 `,
 }
 
-// twoPorts gives one of two ports in a row that are free.
+// twoPorts returns the first of two consecutive free ports.
 func twoPorts(t *testing.T) int {
 	t.Helper()
 	for range 100 {
@@ -59,9 +59,9 @@ func twoPorts(t *testing.T) int {
 	return 0
 }
 
-// TestSlurmScript: the script trains on what it is given to the bytes of train, with the
-// memory of its allocation and the journal on the node's own disk; neither a worker that dies
-// nor a question without an answer ends it. It leaves the whole model, and no process.
+// TestSlurmScript checks that the script trains on its input to the bytes of train, with the memory
+// of its allocation and the journal on the node's own disk, and that neither a dying worker nor a
+// failed query ends it. It leaves the complete model, and no process.
 func TestSlurmScript(t *testing.T) {
 	dir := t.TempDir()
 	fakes, run, local := filepath.Join(dir, "fakes"), filepath.Join(dir, "run"), filepath.Join(dir, "local")
@@ -80,7 +80,7 @@ func TestSlurmScript(t *testing.T) {
 		"RUN="+run, "LOCAL="+local, fmt.Sprintf("PORT=%d", twoPorts(t)), "ASK=0.1", "USER=u",
 		"SLURM_JOB_ID=7", "SLURM_SUBMIT_DIR="+dir, "SLURM_JOB_NUM_NODES=1", "SLURM_JOB_NODELIST=localhost",
 		"SLURM_CPUS_PER_TASK=1", "SLURM_MEM_PER_NODE=3072")
-	// It is given a time limit as Slurm gives it: a signal, upon which it leaves in good order.
+	// Slurm enforces a time limit by a signal, upon which the script ends in an orderly way
 	late := time.AfterFunc(deadline, func() { _ = script.Process.Signal(os.Interrupt) })
 	out, err := script.CombinedOutput()
 	late.Stop()
@@ -100,7 +100,8 @@ func TestSlurmScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := string(text)
-	// Of 3072 MiB the coordinator takes an eighth and the shard a quarter; the worker is told 7/8 of the rest.
+	// of 3072 MiB the coordinator takes an eighth and the shard a quarter; the worker gets 7/8 of
+	// the rest
 	for _, want := range []string{"taxon coordinator --dir " + local + "/run-7-0/", "taxon store --dir " + local +
 		"/run-7-0/", "--memory 1680MiB"} {
 		if !strings.Contains(calls, want) {

@@ -20,9 +20,9 @@ import (
 	"taxon/test/command"
 )
 
-// bin is the folder of the command under test, built once; data, tree, otherData and weights
-// (of data's instances) are the problem that all tests train, smallData and smallTree a smaller one
-// for methods that take long.
+// bin is the folder of the command under test, which is built once. data, tree, otherData and
+// weights (of data's instances) are the problem that all tests train. smallData and smallTree are a
+// smaller one for slow methods.
 var bin, data, tree, otherData, weights, smallData, smallTree string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -55,8 +55,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// problem draws documents over a ternary tree: each takes some of the features of every node
-// on its path, and noise. 1,500 of them over 200 nodes train for about a second.
+// problem generates documents over a ternary tree. Each has some of the features of every node on
+// its path, and noise. 1,500 of them over 200 nodes train for about a second.
 func problem(rows, nodes, features int) (instances, structure string) {
 	r := rand.New(rand.NewPCG(5, 5))
 	var b, s strings.Builder
@@ -96,9 +96,9 @@ func problem(rows, nodes, features int) (instances, structure string) {
 	return b.String(), s.String()
 }
 
-// result of a finished process.
+// result is the result of a finished process.
 type result struct {
-	code           int // -1: killed by a signal
+	code           int // -1 if a signal ended it
 	stdout, stderr string
 }
 
@@ -109,7 +109,7 @@ type process struct {
 	stdout, stderr bytes.Buffer
 }
 
-// deadline bounds any one command; one that hangs fails its test.
+// deadline bounds any single command. A test whose command exceeds it fails.
 const deadline = 2 * time.Minute
 
 func start(t *testing.T, args ...string) *process {
@@ -126,7 +126,7 @@ func (p *process) wait() result {
 	p.t.Helper()
 	late := time.AfterFunc(deadline, func() { _ = p.cmd.Process.Kill() })
 	defer late.Stop()
-	_ = p.cmd.Wait() // the exit status says it
+	_ = p.cmd.Wait() // the exit status has the result
 	return result{p.cmd.ProcessState.ExitCode(), p.stdout.String(), p.stderr.String()}
 }
 
@@ -135,16 +135,16 @@ func taxon(t *testing.T, args ...string) result {
 	return start(t, args...).wait()
 }
 
-// training are the arguments of the standard training into out.
+// training returns the arguments of the standard training into out.
 func training(out string, more ...string) []string {
 	return append([]string{"train", "--data", data, "--hierarchy", tree, "--out", out, "--gap", "1e-3", "--json",
 		"--quiet"}, more...)
 }
 
-// often makes a training checkpoint after every sweep.
+// often makes a training write a checkpoint after every sweep.
 var often = []string{"--checkpoint-every", "1", "--checkpoint-seconds", "0.001"}
 
-// report is what the tests read of `train --json`.
+// report is the part of the output of `train --json` that the tests use.
 type report struct {
 	Sweeps        int
 	Gap           float64
@@ -152,7 +152,7 @@ type report struct {
 	WeightsSHA256 string `json:"weights_sha256"`
 }
 
-// trained is the report of a command that must have succeeded.
+// trained returns the report of a command, which must have succeeded.
 func trained(t *testing.T, r result) report {
 	t.Helper()
 	var rep report
@@ -167,8 +167,8 @@ func trained(t *testing.T, r result) report {
 
 var warnings = regexp.MustCompile(`(?m)^taxon: warning: .*\n`)
 
-// refused checks that a command ended with the status and, behind warnings, one line that
-// holds the words.
+// refused checks that a command ended with the status and, after warnings, one line that contains
+// the words.
 func refused(t *testing.T, r result, code int, words ...string) {
 	t.Helper()
 	if r.code != code {
@@ -185,7 +185,7 @@ func refused(t *testing.T, r result, code int, words ...string) {
 	}
 }
 
-// names lists a folder.
+// names lists the names in a folder.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -199,7 +199,7 @@ func names(t *testing.T, dir string) []string {
 	return all
 }
 
-// onlyModel checks that nothing but the model stands in its folder.
+// onlyModel checks that the folder of the model contains nothing else.
 func onlyModel(t *testing.T, out string) {
 	t.Helper()
 	if all := names(t, filepath.Dir(out)); !slices.Equal(all, []string{filepath.Base(out)}) {
@@ -218,13 +218,14 @@ func (p *process) appears(path string) {
 	p.t.Fatalf("%s did not appear", path)
 }
 
-// reference remembers undisturbed's result for all tests.
+// reference caches the result of undisturbed for all tests.
 var reference struct {
 	report
 	took time.Duration
 }
 
-// undisturbed is the reference training: one thread, one shard, and how long it took.
+// undisturbed returns the report of the reference training, with one thread and one shard, and its
+// duration.
 func undisturbed(t *testing.T) (report, time.Duration) {
 	t.Helper()
 	if reference.took == 0 {

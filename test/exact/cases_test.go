@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// kind is one awkward kind of problem: a maker of its data and structure; C, loss and
-// bias are set by the caller.
+// kind is one kind of unusual problem: a generator of its data and structure. The caller sets C,
+// loss and bias.
 type kind struct {
 	name string
 	make func(r *rand.Rand) *Problem
 }
 
-// kinds are the awkward kinds that the trainer must solve exactly.
+// kinds lists the unusual kinds of problems that the trainer must solve exactly.
 var kinds = []kind{
 	{"labels at internal nodes", func(r *rand.Rand) *Problem {
 		p := &Problem{Edges: edges("root a", "root b", "a a1", "a a2", "b b1", "b b2", "b2 b21", "b2 b22")}
@@ -58,7 +58,7 @@ var kinds = []kind{
 	{"duplicate columns and rows", func(r *rand.Rand) *Problem {
 		p := &Problem{Edges: edges("root g", "root z", "g x", "g y")}
 		p.Rows = draw(r, 12, 4, "x", "y", "z")
-		for i := range p.Rows { // column f stands again as f+4 and f+8
+		for i := range p.Rows { // column f is repeated as f+4 and f+8
 			row := &p.Rows[i]
 			for k := range len(row.Index) {
 				row.Index = append(row.Index, row.Index[k]+4, row.Index[k]+8)
@@ -70,7 +70,7 @@ var kinds = []kind{
 		p.Rows[17].Labels = []string{"z"} // the same row under two labels
 		return p
 	}},
-	{"dense rows", func(r *rand.Rand) *Problem { // a hinge's descents go lane by lane
+	{"dense rows", func(r *rand.Rand) *Problem { // the hinge descends lane by lane
 		p := &Problem{Edges: edges("root g", "root z", "g x", "g y", "z z1", "z z2")}
 		p.Rows = draw(r, 36, 17, "x", "y", "z1", "z2")
 		for i := range p.Rows {
@@ -86,7 +86,7 @@ var kinds = []kind{
 	{"zero rows", func(r *rand.Rand) *Problem {
 		p := &Problem{Edges: edges("root g", "root z", "g x", "g y")}
 		p.Rows = append(draw(r, 14, 5, "x", "y", "z"), Row{Labels: []string{"x"}}, Row{Labels: []string{"z", "y"}},
-			Row{Labels: []string{"x"}, Index: []int{2, 9}, Value: []float32{0, 0}}) // 9 holds nothing but a zero
+			Row{Labels: []string{"x"}, Index: []int{2, 9}, Value: []float32{0, 0}}) // feature 9 has no value but zero
 		return p
 	}},
 	{"unsorted indices, far apart", func(r *rand.Rand) *Problem {
@@ -194,8 +194,8 @@ var kinds = []kind{
 	{"random", randomProblem},
 }
 
-// counts are kinds whose rows are not normalised, as word counts are not: C ||x||^2 is
-// thousands at C = 100, which asks most of the duals' precision. In the full grid only.
+// counts lists kinds whose rows are not normalised, like word counts: C ||x||^2 is in the thousands
+// at C = 100, which demands the highest precision of the duals. They run only in the full grid.
 var counts = []kind{
 	{"small counts", func(r *rand.Rand) *Problem { return drawCounts(r, 1) }},
 	{"counts", func(r *rand.Rand) *Problem { return drawCounts(r, 5) }},
@@ -224,12 +224,12 @@ func edges(lines ...string) []Edge {
 func halfEmpty(r *rand.Rand) *Problem {
 	p := &Problem{Edges: edges("root a", "root b", "root dead", "dead d1", "dead d2", "a a1", "a a2", "b b1", "b b2",
 		"b2 b21", "b2 b22", "a a3")}
-	p.Rows = draw(r, 20, 6, "a1", "a3", "b1", "b2") // b2's children are all empty
+	p.Rows = draw(r, 20, 6, "a1", "a3", "b1", "b2") // all children of b2 are empty
 	return p
 }
 
-// draw makes n unit rows of d features, about half of them nonzero, each under one of the
-// labels in turn, and pulled towards a centre of its label.
+// draw generates n unit rows of d features, about half of them nonzero, each with one of the labels
+// in turn, and shifted towards a centre of its label.
 func draw(r *rand.Rand, n, d int, labels ...string) []Row {
 	centre := make([][]float64, len(labels))
 	for l := range centre {
@@ -258,8 +258,8 @@ func draw(r *rand.Rand, n, d int, labels ...string) []Row {
 	return rows
 }
 
-// randomProblem has a random forest, random labels anywhere in it or outside, repeated
-// rows, zero rows and rows without a label.
+// randomProblem generates a random forest, random labels anywhere in it or outside, repeated rows,
+// zero rows and rows without a label.
 func randomProblem(r *rand.Rand) *Problem {
 	p := &Problem{KeepEmpty: r.IntN(2) == 0}
 	size := 2 + r.IntN(24)
@@ -301,7 +301,7 @@ func randomProblem(r *rand.Rand) *Problem {
 	return p
 }
 
-// learnable gives a problem what train asks of data: a label of the structure, and a row
+// learnable adds what train requires of data, if it is missing: a label of the structure, and a row
 // without it.
 func learnable(p *Problem) {
 	p.Rows[0].Labels, p.Rows[1].Labels = []string{p.Edges[0].Parent}, nil

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestNoCircles: tiny problems on long chains, found by random search, on which
-// support-aware steps and partial working sets once chased one another for ever. Every
-// seed has to reach the gap, and all the same optimum.
+// TestNoCircles solves tiny problems on long chains, found by random search, on which support-aware
+// steps and partial working sets once cycled for ever. Every seed must reach the gap, and all of
+// them the same optimum.
 func TestNoCircles(t *testing.T) {
 	for _, c := range []struct{ name, c, gap string }{
 		{"circles", "10", "1e-2"}, {"circles", "10", "1e-5"}, {"brush", "1", "1e-2"},
@@ -26,9 +26,9 @@ func TestNoCircles(t *testing.T) {
 	}
 }
 
-// TestOwnWords: 240 classes below the root, each with three instances of words that only two other
-// classes share. So nearly all rows have the margin of a class's bias, and push back as one when the
-// internals move. Steps by the support's curvature once went in circles there, at a gap of 0.3.
+// TestOwnWords has 240 classes below the root, each with three instances of words that only two
+// other classes share. So nearly all rows have the margin of a class's bias, and react together
+// when the internals move. Steps by the support's curvature once cycled there, at a gap of 0.3.
 func TestOwnWords(t *testing.T) {
 	for _, loss := range []string{"hinge", "squared-hinge"} {
 		t.Run(loss, func(t *testing.T) {
@@ -39,7 +39,8 @@ func TestOwnWords(t *testing.T) {
 	}
 }
 
-// reachesGap trains with the options, and fails unless that ends for having reached the gap.
+// reachesGap trains with the options, and fails unless the training ends because it has reached the
+// gap.
 func reachesGap(t *testing.T, options ...string) {
 	t.Helper()
 	out, err := exec.Command(taxon, append([]string{"train", "--max-time", "60", "--json", "--quiet"},

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestCorner: separable rows of the features' own scale, not of unit length. All support
-// vectors lie at the hinge's corner, where float32's rounding of w costs C each at first
-// order, beside a P that falls with the square of the scale. Found by a hostile tester: half
-// of these ended above the gap, the last one at 0.96.
+// TestCorner uses separable rows in the features' own scale, not of unit length. All support
+// vectors lie at the hinge's corner, where float32's rounding of w costs C each at first order,
+// while P decreases with the square of the scale. Half of these trainings once ended above the gap,
+// the last one at 0.96.
 func TestCorner(t *testing.T) {
 	for _, c := range []struct {
 		rows, columns int
@@ -34,7 +34,7 @@ func TestCorner(t *testing.T) {
 	}
 }
 
-// separable is fewer normal rows than columns, of six classes.
+// separable returns normally distributed rows of six classes, fewer than there are columns.
 func separable(rows, columns int, scale float64, seed uint64) string {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	var b strings.Builder

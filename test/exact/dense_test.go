@@ -9,13 +9,14 @@ import (
 	"testing"
 )
 
-// TestLongRows: dense rows of squared length 300 in overlapping classes, most of them rare, at C up
-// to 1000. The loss's curvature is in the hundred thousands there: duals drawn from weights that are
-// all but optimal can be off by orders of magnitude, and a joint training that took them diverged.
+// TestLongRows uses dense rows of squared length 300 in overlapping classes, most of them rare, at
+// C up to 1000. The loss's curvature is in the hundred thousands there: duals computed from nearly
+// optimal weights can be wrong by orders of magnitude, and a joint training that used them
+// diverged.
 func TestLongRows(t *testing.T) {
 	for _, c := range []struct {
 		method, loss string
-		rows         int // squared hinge: enough for Newton's method
+		rows         int // rows for the squared hinge: enough for Newton's method
 	}{
 		{"rr-svm", "squared-hinge", 1100}, {"rr-svm", "squared-hinge", 300}, {"rr-svm", "hinge", 100},
 		{"rr-lr", "logistic", 300},
@@ -45,8 +46,8 @@ func TestLongRows(t *testing.T) {
 	}
 }
 
-// longRows draws rows of 40 values around the means of 30 classes, with a tree and a ring of the
-// classes.
+// longRows generates rows of 40 values around the means of 30 classes, with a tree and a ring of
+// the classes.
 func longRows(n int) (rows, tree, graph string) {
 	const columns, classes = 40, 30
 	rng := rand.New(rand.NewPCG(7, 11))

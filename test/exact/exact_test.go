@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// gridVariable switches the full grid on: every kind with every C, loss and bias, every
-// schedule, and more random problems. Any other value but "full" adds nothing.
+// gridVariable enables the full grid: every kind with every C, loss and bias, every schedule, and
+// more random problems. Its only value is "full".
 const gridVariable = "TAXON_TEST_EXACT"
 
 func full() bool { return os.Getenv(gridVariable) == "full" }
@@ -48,7 +48,7 @@ func (s setting) apply(p *Problem) *Problem {
 	return p
 }
 
-// check trains the problem and holds every claim of the result against the reference.
+// check trains the problem and compares every claim of the result with the reference.
 func check(t *testing.T, p *Problem, flags ...string) *trained {
 	t.Helper()
 	best := p.Solve(1e-10)
@@ -77,7 +77,7 @@ func check(t *testing.T, p *Problem, flags ...string) *trained {
 	if m.StoppedBy != "gap" || !(m.Gap <= tolerance) || !(m.Gap >= 0) {
 		t.Errorf("stopped by %s at gap %.3g after %d sweeps, %.1f s", m.StoppedBy, m.Gap, m.Sweeps, m.Seconds)
 	}
-	// Against the bracket's sharp end, except for 1e-9: what P and D are right to.
+	// compared with the sharp end of the bracket, within 1e-9, which is the accuracy of P and D
 	if above := (m.Objective - best.Dual) / best.Dual; above > tolerance {
 		t.Errorf("objective %v is %.2e above the optimum %v", m.Objective, above, best.Dual)
 	}
@@ -102,10 +102,10 @@ func check(t *testing.T, p *Problem, flags ...string) *trained {
 	return m
 }
 
-// TestExact is issue claim "exact": for every awkward kind of problem the reported
-// objective is the optimum up to the gap, the exported weights give it, and the reported
-// dual and gap are bounds. By default each kind is tried at a few settings, which turn
-// from kind to kind so that all pairs of C, loss and bias meet many kinds.
+// TestExact checks, for every unusual kind of problem, that the reported objective is the optimum
+// up to the gap, that the exported weights give it, and that the reported dual and gap are bounds.
+// By default each kind is tried at a few settings, which vary so that all pairs of C, loss and bias
+// meet many kinds.
 func TestExact(t *testing.T) {
 	all, tried := settings(), kinds
 	if full() {
@@ -126,7 +126,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestExactRandom draws whole problems.
+// TestExactRandom generates random problems.
 func TestExactRandom(t *testing.T) {
 	all, count := settings(), 25
 	if full() {
@@ -140,14 +140,14 @@ func TestExactRandom(t *testing.T) {
 	}
 }
 
-// TestBaselineIsFlat: bsvm leaves the structure aside.
+// TestBaselineIsFlat checks that bsvm ignores the structure.
 func TestBaselineIsFlat(t *testing.T) {
 	p := setting{c: 1, bias: 1}.apply(kinds[0].make(rand.New(rand.NewPCG(1, 1))))
 	p.Edges = nil
 	check(t, p, "--method", "bsvm")
 }
 
-// paths are all ways to the optimum.
+// paths lists the options that change the path to the optimum.
 var paths = [][]string{
 	{"--schedule", "twoblock", "--stiffness", "support", "--momentum", "fista"},
 	{"--schedule", "twoblock", "--stiffness", "support", "--momentum", "none"},
@@ -161,8 +161,8 @@ var paths = [][]string{
 	{"--epochs", "1"},
 }
 
-// TestEveryPathReachesTheOptimum is issue claim 2: schedules, momentum, stiffness and
-// seeds change the path, not the result.
+// TestEveryPathReachesTheOptimum checks that schedules, momentum, stiffness and seeds change the
+// path, but not the result.
 func TestEveryPathReachesTheOptimum(t *testing.T) {
 	for k, kind := range kinds {
 		if !full() && k%4 != 1 {
@@ -184,7 +184,7 @@ func TestEveryPathReachesTheOptimum(t *testing.T) {
 	}
 }
 
-// TestSeedChangesThePath: or the seed would not be used.
+// TestSeedChangesThePath checks that the seed is used.
 func TestSeedChangesThePath(t *testing.T) {
 	weights := map[string]bool{}
 	for _, seed := range []string{"0", "1", "2"} {

@@ -2,9 +2,9 @@ package exact
 
 import "slices"
 
-// Graph builds the trained graph of design section 1: every node of the structure, in
-// order of appearance; labels outside it; a dummy between adjacent terminals, in the
-// order of the edges. It returns the nodes and the edges between them.
+// Graph builds the trained graph of design section 1: every node of the structure, in order of
+// appearance; labels outside it; a dummy between adjacent terminals, in the order of the edges. It
+// returns the nodes and the edges between them.
 func (p *Problem) Graph() (nodes []Node, joined [][2]int) {
 	labels := p.labels()
 	at := map[string]int{}
@@ -43,7 +43,7 @@ func (p *Problem) Graph() (nodes []Node, joined [][2]int) {
 	return nodes, joined
 }
 
-// graphLaplacian adds the anchor at nodes with edges; a node without any is tied to zero.
+// graphLaplacian adds the anchor at nodes with edges. A node without edges is tied to zero.
 func (p *Problem) graphLaplacian() [][]float64 {
 	nodes, joined := p.Graph()
 	l := zeros(len(nodes), len(nodes))

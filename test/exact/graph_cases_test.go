@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// graphKinds are the awkward kinds of graph.
+// graphKinds lists the unusual kinds of graphs.
 var graphKinds = []kind{
 	{"a cycle of terminals and internals", func(r *rand.Rand) *Problem {
 		p := &Problem{Edges: edges("a p", "p b", "b q", "q c", "c s", "s a")}
@@ -23,7 +23,7 @@ var graphKinds = []kind{
 		return p
 	}},
 	{"only isolated terminals", func(r *rand.Rand) *Problem {
-		p := &Problem{Edges: edges("x y", "a a")} // the loop is dropped, and a is known
+		p := &Problem{Edges: edges("x y", "a a")} // the self-loop is dropped, and a is a node
 		p.Rows = draw(r, 12, 4, "a", "b", "c")
 		return p
 	}},
@@ -100,8 +100,8 @@ func init() {
 	}
 }
 
-// wellConnected has so many edges between internal nodes that its equations are solved by
-// conjugate gradients.
+// wellConnected has so many edges between internal nodes that its equations are solved by conjugate
+// gradients.
 func wellConnected(r *rand.Rand) *Problem {
 	const internals = 70
 	p := &Problem{}
@@ -121,7 +121,7 @@ func wellConnected(r *rand.Rand) *Problem {
 	return p
 }
 
-// randomGraph has random edges among named nodes, labels anywhere or outside.
+// randomGraph generates random edges among named nodes, and labels anywhere or outside.
 func randomGraph(r *rand.Rand) *Problem {
 	p := &Problem{}
 	size := 3 + r.IntN(12)

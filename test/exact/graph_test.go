@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// graphPaths are the ways to a graph's optimum.
+// graphPaths lists the options that change the path to a graph's optimum.
 var graphPaths = [][]string{
 	{"--stiffness", "full"},
 	{"--momentum", "none"},
@@ -17,7 +17,7 @@ var graphPaths = [][]string{
 	{"--schedule", "jacobi"},
 }
 
-// TestGraphs: anchored graphs of every awkward kind reach the optimum that the reference finds.
+// TestGraphs checks that anchored graphs of every unusual kind reach the optimum of the reference.
 func TestGraphs(t *testing.T) {
 	all := settings()
 	for k, kind := range graphKinds {
@@ -35,7 +35,7 @@ func TestGraphs(t *testing.T) {
 	}
 }
 
-// TestRandomGraphs draws whole graphs.
+// TestRandomGraphs generates random graphs.
 func TestRandomGraphs(t *testing.T) {
 	all, count := settings(), 20
 	if full() {
@@ -50,7 +50,7 @@ func TestRandomGraphs(t *testing.T) {
 	}
 }
 
-// TestEveryPathOfAGraph: schedules and colourings reach one optimum.
+// TestEveryPathOfAGraph checks that schedules and colourings reach the same optimum.
 func TestEveryPathOfAGraph(t *testing.T) {
 	for k, kind := range graphKinds {
 		if !full() && k%4 != 1 {
@@ -70,7 +70,7 @@ func TestEveryPathOfAGraph(t *testing.T) {
 	}
 }
 
-// TestEdgeWeights: --internal-weight on trees and graphs.
+// TestEdgeWeights checks --internal-weight on trees and graphs.
 func TestEdgeWeights(t *testing.T) {
 	for k, kind := range []kind{kinds[0], kinds[1], graphKinds[6], graphKinds[7], graphKinds[8]} {
 		for s, b := range []float64{0.3, 3} {
@@ -89,8 +89,8 @@ func TestEdgeWeights(t *testing.T) {
 	}
 }
 
-// TestPulls: --bias-pull zero on trees and graphs, --edge-weights on trees, --cost-by on graphs, in all losses and
-// schedules: the optimum, and a certificate that bounds it.
+// TestPulls checks --bias-pull zero on trees and graphs, --edge-weights on trees, and --cost-by on
+// graphs, with all losses and schedules: the optimum, and a certificate that bounds it.
 func TestPulls(t *testing.T) {
 	for k, kind := range []kind{kinds[0], kinds[1], kinds[2], graphKinds[6], graphKinds[7], graphKinds[8]} {
 		for s, by := range []string{"", "depth", "size"} {
@@ -117,9 +117,9 @@ func TestPulls(t *testing.T) {
 	}
 }
 
-// TestNoAnchor: the papers' objective has no certificate; the job ends stationary, with
-// the objective of its own weights. The least anchor's optimum is a lower bound, and
-// at rest P is near it.
+// TestNoAnchor checks that the papers' objective has no certificate: the job ends stationary, with
+// the objective of its own weights. The optimum with the smallest anchor is a lower bound, and at
+// the end P is close to it.
 func TestNoAnchor(t *testing.T) {
 	for _, k := range []int{0, 1, 6} {
 		p := setting{1, 1, k == 1}.apply(graphKinds[k].make(rand.New(rand.NewPCG(uint64(k), 3))))
@@ -136,7 +136,7 @@ func TestNoAnchor(t *testing.T) {
 		if own := p.Primal(m.w); math.Abs(own-m.Objective) > 1e-9*own {
 			t.Errorf("objective %v, the weights give %v", m.Objective, own)
 		}
-		// lambda0/2 sum ||w||^2 is all that the two objectives differ by.
+		// the two objectives differ by lambda0/2 sum ||w||^2 only
 		if m.Objective > low.Primal*(1+1e-3) || m.Objective < low.Dual*(1-1e-3) {
 			t.Errorf("%s: objective %v, with a least anchor %v", graphKinds[k].name, m.Objective, low.Primal)
 		}

@@ -14,22 +14,25 @@ type Bracket struct {
 	Iterations   int
 }
 
-// Width is the bracket's relative width.
+// Width returns the bracket's relative width.
 func (b *Bracket) Width() float64 { return (b.Primal - b.Dual) / b.Primal }
 
 const (
 	maxIterations = 300
-	// patience is how many steps may fail to narrow the bracket before float64 is taken to
-	// be exhausted (at a width of 3.3e-10 in the worst case seen).
+
+	// patience is the number of steps that may fail to narrow the bracket before the precision of
+	// float64 counts as exhausted (at a width of 3.3e-10 in the worst case seen).
 	patience = 20
-	// refinements of each Newton step; without them the residual of L w = v(a) grows again
-	// as mu falls (1e-7 relative at C = 100 with repeated rows and columns).
+
+	// refinements is the number of refinements of each Newton step. Without them the residual of L
+	// w = v(a) grows again as mu decreases (1e-7 relative at C = 100 with repeated rows and
+	// columns).
 	refinements = 2
 )
 
-// Solve narrows the bracket to the relative width asked for, or as far as float64 goes.
+// Solve narrows the bracket to the requested relative width, or as far as float64 permits.
 //
-// A primal-dual interior point method. With slacks s = y w.x + xi - 1 >= 0 (multiplier a)
+// It is a primal-dual interior point method. With slacks s = y w.x + xi - 1 >= 0 (multiplier a)
 // and, for the hinge, xi >= 0 (multiplier C - a; for the squared hinge xi = a/2C):
 //
 //	L w = sum_i a_i y_i x_i     a_i s_i = mu     (C - a_i) xi_i = mu
@@ -38,8 +41,8 @@ const (
 //
 //	(L + sum_i theta_i x_i x_i') dw = L-residual + sum_i theta_i rho_i y_i x_i
 //
-// which is solved node by node with dense width x width blocks.
-// O(nodes width^3) a step on trees.
+// which is solved node by node with dense width x width blocks. A step takes O(nodes width^3) on
+// trees.
 func (p *Problem) Solve(width float64) *Bracket {
 	if p.Logistic {
 		return p.newton(width)
@@ -62,7 +65,7 @@ func (p *Problem) Solve(width float64) *Bracket {
 	return best
 }
 
-// interior is the state of the method; all per-instance values are indexed [n][i].
+// interior is the state of the method. All per-instance values are indexed [n][i].
 type interior struct {
 	p     *Problem
 	nodes []Node
@@ -72,7 +75,9 @@ type interior struct {
 	y     [][]float64
 	w     [][]float64
 	a     [][]float64 // multiplier of the margin, strictly inside its box
-	// C - a, kept apart as a close to C would lose its digits; hinge only
+
+	// b is C - a, stored separately because it would lose its digits for a close to C. Only the
+	// hinge uses it.
 	b  [][]float64
 	s  [][]float64 // margin's slack, > 0
 	xi [][]float64 // loss, > 0; hinge only
@@ -92,7 +97,7 @@ func newInterior(p *Problem) *interior {
 	return m
 }
 
-// perInstance makes zeros indexed [n][i].
+// perInstance returns zeros indexed [n][i].
 func (m *interior) perInstance() [][]float64 {
 	v := make([][]float64, len(m.nodes))
 	for n := range v {
@@ -101,7 +106,7 @@ func (m *interior) perInstance() [][]float64 {
 	return v
 }
 
-// mu is the mean complementarity.
+// mu returns the mean complementarity.
 func (m *interior) mu() float64 {
 	sum, count := 0.0, 0
 	for n := range m.nodes {
@@ -117,8 +122,8 @@ func (m *interior) mu() float64 {
 	return sum / float64(count)
 }
 
-// step is a predictor that aims at mu = 0, and from how far it gets a corrector
-// (Mehrotra's rule for the centring, without his second-order term).
+// step takes a predictor step that aims at mu = 0 and, depending on how far it gets, a corrector
+// step (Mehrotra's rule for the centring, without his second-order term).
 func (m *interior) step() {
 	mu := m.mu()
 	reach := m.longest(m.direction(0), 1)
@@ -127,7 +132,7 @@ func (m *interior) step() {
 	m.move(d, m.longest(d, 0.995))
 }
 
-// direction holds a Newton step.
+// direction is a Newton step.
 type direction struct{ w, a, s, xi [][]float64 }
 
 // direction solves the Newton system that aims at complementarity mu:
@@ -164,7 +169,7 @@ func (m *interior) direction(mu float64) direction {
 	return d
 }
 
-// reduce eliminates an instance's slacks: the theta and rho of its row of the system.
+// reduce eliminates an instance's slacks. It returns theta and rho of its row of the system.
 func (m *interior) reduce(n, i int, mu float64) (theta, rho float64) {
 	a, s := m.a[n][i], m.s[n][i]
 	xi, r2, curve := a/(2*m.c[n][i]), 0.0, 1/(2*m.c[n][i]) // squared hinge
@@ -177,7 +182,7 @@ func (m *interior) reduce(n, i int, mu float64) (theta, rho float64) {
 	return 1 / (s/a + curve), (mu-a*s)/a - r2 - residual
 }
 
-// refine adds to dw and da the solution for what is left of both equations.
+// refine adds to dw and da the solution for the residuals of both equations.
 func (m *interior) refine(d direction, system *blocks, theta, rho, right [][]float64) {
 	r, left := copyRows(right), m.perInstance()
 	m.pull(r, d.w)
@@ -209,15 +214,16 @@ func (m *interior) pull(right, w [][]float64) {
 	}
 }
 
-// blocks is a symmetric matrix of dense blocks with its pivots eliminated from the last
-// node to the first: children stand behind their parents, so trees fill nothing in.
+// blocks is a symmetric matrix of dense blocks whose pivots are eliminated from the last node to
+// the first. Children follow their parents, so trees have no fill-in.
 type blocks struct {
-	inverse [][][]float64 // of the pivots
-	// n -> earlier neighbour q -> block (q, n) when n was eliminated
+	inverse [][][]float64 // inverses of the pivots
+
+	// below maps n and an earlier neighbour q to the block (q, n) when n was eliminated.
 	below []map[int][][]float64
 }
 
-// factor eliminates L + diag(h_n). h is used up.
+// factor eliminates L + diag(h_n). It overwrites h.
 func (m *interior) factor(h [][][]float64) *blocks {
 	size := m.p.Width()
 	b := &blocks{make([][][]float64, len(m.nodes)), make([]map[int][][]float64, len(m.nodes))}
@@ -253,7 +259,7 @@ func (m *interior) factor(h [][][]float64) *blocks {
 					}
 					to = b.below[q][k]
 				}
-				// Block (q, k) of the rest, stored as (k, q) transposed where k < q.
+				// block (q, k) of the rest, stored as (k, q) transposed if k < q
 				for f := range size {
 					for g := range size {
 						value := dot(scaled[f], right[g])
@@ -270,7 +276,7 @@ func (m *interior) factor(h [][][]float64) *blocks {
 	return b
 }
 
-// multiply is the product of two square matrices.
+// multiply returns the product of two square matrices.
 func multiply(a, b [][]float64) [][]float64 {
 	c := zeros(len(a), len(a))
 	for i := range a {
@@ -283,7 +289,7 @@ func multiply(a, b [][]float64) [][]float64 {
 	return c
 }
 
-// solve substitutes backwards and forwards. r is used up.
+// solve substitutes backwards and forwards. It overwrites r.
 func (m *interior) solve(b *blocks, r [][]float64) [][]float64 {
 	d := zeros(len(m.nodes), m.p.Width())
 	for n := len(m.nodes) - 1; n >= 0; n-- {
@@ -311,7 +317,7 @@ func (m *interior) solve(b *blocks, r [][]float64) [][]float64 {
 	return d
 }
 
-// longest is the step, at most 1, that goes the share of the way to the boundary.
+// longest returns the step length, at most 1, that goes the given share of the way to the boundary.
 func (m *interior) longest(d direction, share float64) float64 {
 	t := 1 / share
 	limit := func(value, change float64) {

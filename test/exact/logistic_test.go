@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLogistic: rr-lr on trees and graphs of every awkward kind.
+// TestLogistic checks rr-lr on trees and graphs of every unusual kind.
 func TestLogistic(t *testing.T) {
 	all := settings()
 	for k, kind := range slices.Concat(kinds, graphKinds) {
@@ -27,7 +27,7 @@ func TestLogistic(t *testing.T) {
 	}
 }
 
-// TestEveryPathOfALogistic: schedules and stiffness reach one optimum.
+// TestEveryPathOfALogistic checks that schedules and stiffness reach the same optimum.
 func TestEveryPathOfALogistic(t *testing.T) {
 	for k, kind := range []kind{kinds[0], kinds[10], graphKinds[6], graphKinds[7]} {
 		list := paths
@@ -45,7 +45,7 @@ func TestEveryPathOfALogistic(t *testing.T) {
 	}
 }
 
-// TestPositiveWeight: all three losses, on trees, graphs and flat.
+// TestPositiveWeight checks all three losses, on trees, on graphs and flat.
 func TestPositiveWeight(t *testing.T) {
 	for k, kind := range []kind{kinds[0], kinds[10], kinds[12], graphKinds[6], graphKinds[9]} {
 		for s, weight := range []float64{-1, 0.25, 8} {

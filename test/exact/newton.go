@@ -2,9 +2,9 @@ package exact
 
 import "math"
 
-// newton brackets the optimum of a problem with logistic loss by Newton's method on P,
-// steps halved until P falls. The duals are p C at the weights found; their bound is
-// sharp to second order.
+// newton brackets the optimum of a problem with logistic loss by Newton's method on P, with steps
+// halved until P decreases. The duals are p C at the resulting weights; their bound is sharp to
+// second order.
 func (p *Problem) newton(width float64) *Bracket {
 	m := newInterior(p)
 	best := &Bracket{Primal: math.Inf(1), Dual: math.Inf(-1)}

@@ -2,7 +2,7 @@ package exact
 
 import "math"
 
-// Primal is P(W); w has one row a node of Nodes, Width columns each.
+// Primal returns P(W). w has one row per node of Nodes, of Width columns each.
 func (p *Problem) Primal(w [][]float64) float64 {
 	nodes, x := p.Nodes(), p.Matrix()
 	y := p.signs(nodes)
@@ -10,7 +10,7 @@ func (p *Problem) Primal(w [][]float64) float64 {
 	sum := 0.0
 	for f, edges := range p.laplacians() {
 		for n, row := range edges {
-			// 1/2 w'Lw without its cancellation: what is left of the diagonal, then edges
+			// 1/2 w'Lw without its cancellation: the remainder of the diagonal, then the edges
 			sum += rowSum(row) * w[n][f] * w[n][f] / 2
 			for m := n + 1; m < len(row); m++ {
 				if l := row[m]; l != 0 {
@@ -34,7 +34,7 @@ func rowSum(row []float64) (s float64) {
 	return s
 }
 
-// loss at margin z.
+// loss returns the loss at margin z.
 func (p *Problem) loss(z float64) float64 {
 	switch {
 	case p.Logistic && z < 0:
@@ -47,7 +47,7 @@ func (p *Problem) loss(z float64) float64 {
 	return math.Max(0, 1-z)
 }
 
-// gain of a dual in D.
+// gain returns the term of a dual in D.
 func (p *Problem) gain(a, c float64) float64 {
 	switch {
 	case p.Logistic:
@@ -66,8 +66,8 @@ func (p *Problem) gain(a, c float64) float64 {
 	return a
 }
 
-// Dual is D(a) of feasible duals a[n][i] (design section 1, global certificate): with
-// v_n = sum_i a_i y_in x_i and W(a) = L^-1 v,
+// Dual returns D(a) of feasible duals a[n][i] (design section 1, global certificate): with v_n =
+// sum_i a_i y_in x_i and W(a) = L^-1 v,
 //
 //	D(a) = sum gain(a) - 1/2 sum_n w_n(a).v_n
 func (p *Problem) Dual(a [][]float64) float64 {
@@ -94,8 +94,8 @@ func (p *Problem) Dual(a [][]float64) float64 {
 	return sum
 }
 
-// laplacians are the Laplacians of the columns. Where biases are drawn to zero, internal nodes
-// have none, and a terminal's edges pull it to zero.
+// laplacians returns the Laplacians of the columns. If biases are pulled to zero, internal nodes
+// have none, and the edges of a terminal pull its bias to zero.
 func (p *Problem) laplacians() [][][]float64 {
 	l := p.laplacian()
 	out := make([][][]float64, p.Width())
@@ -115,7 +115,7 @@ func (p *Problem) laplacians() [][][]float64 {
 	return out
 }
 
-// edge is the weight of the edge above node n of a tree.
+// edge returns the weight of the edge above node n of a tree.
 func (p *Problem) edge(nodes []Node, n int) float64 {
 	if nodes[n].Terminal || nodes[n].Parent < 0 {
 		return 1
@@ -152,7 +152,7 @@ func (p *Problem) combine(nodes []Node, a [][]float64) [][]float64 {
 	return v
 }
 
-// laplacian of the edges, each root of a tree tied to zero.
+// laplacian returns the Laplacian of the edges, with each root of a tree tied to zero.
 func (p *Problem) laplacian() [][]float64 {
 	if p.IsGraph {
 		return p.graphLaplacian()
@@ -171,8 +171,8 @@ func (p *Problem) laplacian() [][]float64 {
 	return l
 }
 
-// invert is Gauss-Jordan elimination for positive definite matrices (no pivoting); m is
-// not changed. O(n^3).
+// invert runs Gauss-Jordan elimination for positive definite matrices (without pivoting) and does
+// not change m. It takes O(n^3) time.
 func invert(m [][]float64) [][]float64 {
 	n := len(m)
 	a, inv := zeros(n, n), zeros(n, n)

@@ -8,40 +8,41 @@ import (
 	"strings"
 )
 
-// Row is an instance as a user writes it: indices count from 1, in any order; a value is
-// what a float32 reader makes of it.
+// Row is an instance as a user writes it: indices count from 1, in any order, and a value is
+// rounded to float32 by its reader.
 type Row struct {
 	Labels []string
 	Index  []int
 	Value  []float32
 }
 
-// Edge of a structure file.
+// Edge is an edge of a structure file.
 type Edge struct{ Parent, Child string }
 
 // Problem is one training problem.
 type Problem struct {
 	Rows      []Row
-	Edges     []Edge // nil: no structure
+	Edges     []Edge // nil if there is no structure
 	KeepEmpty bool   // --prune none
 	Squared   bool   // squared hinge
 	Logistic  bool   // logistic loss
 	C, Bias   float64
 
 	IsGraph  bool    // the edges are those of a graph
-	Directed bool    // ... given as a hierarchy
-	Anchor   float64 // graphs
-	Inner    float64 // --internal-weight; 0: 1
-	EdgesBy  string  // --edge-weights, trees; "": even
+	Directed bool    // the edges are given as a hierarchy
+	Anchor   float64 // anchor of graphs
+	Inner    float64 // --internal-weight; 0 stands for 1
+	EdgesBy  string  // --edge-weights of trees; empty stands for even
 	Apart    bool    // --bias-pull zero
-	Degree   bool    // --cost-by degree, graphs
-	Positive float64 // --positive-weight; 0: 1, below 0: balanced
+	Degree   bool    // --cost-by degree of graphs
+	// Positive is --positive-weight. 0 stands for 1, and a negative value for balanced.
+	Positive float64
 
-	Weights []float64 // of the rows, above 0; nil: all are 1
+	Weights []float64 // weights of the rows, above 0; nil stands for 1 everywhere
 	Ghosts  []Row     // rows of weight 0: one before each of the first rows
 }
 
-// weight of row i.
+// weight returns the weight of row i.
 func (p *Problem) weight(i int) float64 {
 	if p.Weights == nil {
 		return 1
@@ -49,7 +50,7 @@ func (p *Problem) weight(i int) float64 {
 	return p.Weights[i]
 }
 
-// Nodes are the trained nodes, of the tree or the graph.
+// Nodes returns the trained nodes of the tree or graph.
 func (p *Problem) Nodes() []Node {
 	if p.IsGraph {
 		nodes, _ := p.Graph()
@@ -65,7 +66,7 @@ func (p *Problem) inner() float64 {
 	return p.Inner
 }
 
-// costs are C_in of terminal n and instance i; y as signs gives it.
+// costs returns C_in of terminal n and instance i. y is the result of signs.
 func (p *Problem) costs(y [][]float64) [][]float64 {
 	c := make([][]float64, len(y))
 	edges := p.laplacian()
@@ -100,7 +101,7 @@ func (p *Problem) costs(y [][]float64) [][]float64 {
 	return c
 }
 
-// each gives the instance file's rows with their weights.
+// each calls f for each row of the instance file, with its weight.
 func (p *Problem) each(f func(r Row, weight float64)) {
 	for i, r := range p.Rows {
 		if i < len(p.Ghosts) {
@@ -110,14 +111,14 @@ func (p *Problem) each(f func(r Row, weight float64)) {
 	}
 }
 
-// InstanceWeights is the file of the instances' weights.
+// InstanceWeights returns the content of the file of the instances' weights.
 func (p *Problem) InstanceWeights() string {
 	var b strings.Builder
 	p.each(func(_ Row, w float64) { fmt.Fprintln(&b, w) })
 	return b.String()
 }
 
-// Data is the instance file.
+// Data returns the content of the instance file.
 func (p *Problem) Data() string {
 	var b strings.Builder
 	p.each(func(r Row, _ float64) {
@@ -125,12 +126,12 @@ func (p *Problem) Data() string {
 		for k, f := range r.Index {
 			fmt.Fprintf(&b, " %d:%s", f, strconv.FormatFloat(float64(r.Value[k]), 'g', -1, 32))
 		}
-		b.WriteString(" \n") // an empty line would be no row
+		b.WriteString(" \n") // an empty line would not be a row
 	})
 	return b.String()
 }
 
-// Hierarchy is the structure file.
+// Hierarchy returns the content of the structure file.
 func (p *Problem) Hierarchy() string {
 	var b strings.Builder
 	for _, e := range p.Edges {
@@ -139,8 +140,8 @@ func (p *Problem) Hierarchy() string {
 	return b.String()
 }
 
-// Columns maps each feature index that holds anything but zeros to a dense column,
-// ascending; the bias, if there is one, stands behind them.
+// Columns maps each feature index with a nonzero value to a dense column, ascending. The bias, if
+// there is one, follows.
 func (p *Problem) Columns() map[int]int {
 	var all []int
 	for _, r := range p.Rows {
@@ -158,7 +159,7 @@ func (p *Problem) Columns() map[int]int {
 	return columns
 }
 
-// Width is the number of dense columns, the bias counted.
+// Width returns the number of dense columns, including the bias.
 func (p *Problem) Width() int {
 	n := len(p.Columns())
 	if p.Bias > 0 {
@@ -167,7 +168,7 @@ func (p *Problem) Width() int {
 	return n
 }
 
-// Matrix has one dense row an instance.
+// Matrix returns one dense row per instance.
 func (p *Problem) Matrix() [][]float64 {
 	columns, width := p.Columns(), p.Width()
 	x := make([][]float64, len(p.Rows))
@@ -185,7 +186,7 @@ func (p *Problem) Matrix() [][]float64 {
 	return x
 }
 
-// labels are the names in order of first appearance.
+// labels returns the names in order of first appearance.
 func (p *Problem) labels() []string {
 	var names []string
 	for _, r := range p.Rows {

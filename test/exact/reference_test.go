@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// sure is the bracket's width that the tests rely on; most brackets end below 1e-10.
+// sure is the bracket's width on which the tests rely. Most brackets end below 1e-10.
 const sure = 1e-9
 
-// TestReferenceClosesItsBracket: the reference proves its own optimum for all kinds of
-// problem, to far below what the trainer is held to.
+// TestReferenceClosesItsBracket checks that the reference proves its own optimum for all kinds of
+// problems, far more precisely than the trainer must.
 func TestReferenceClosesItsBracket(t *testing.T) {
 	for _, k := range kinds {
 		for _, c := range []float64{0.01, 1, 100} {
@@ -28,13 +28,13 @@ func TestReferenceClosesItsBracket(t *testing.T) {
 	}
 }
 
-// TestReferenceKnowsSeries: on a chain, springs in series: a leaf at depth k under zero has
-// the penalty 1/2 w^2/(k+1), so one row x with y = +1 has its optimum in closed form.
+// TestReferenceKnowsSeries uses a chain, which acts like springs in series: a leaf at depth k below
+// zero has the penalty 1/2 w^2/(k+1), so a single row x with y = +1 has its optimum in closed form.
 func TestReferenceKnowsSeries(t *testing.T) {
 	p := &Problem{Edges: edges("a b", "b c"), C: 0.1, Rows: []Row{{Labels: []string{"c"}, Index: []int{1},
 		Value: []float32{1}}}}
-	const k = 3 // edges from zero to the leaf
-	// Hinge: a = min(C, 1/k), P = a - k a^2/2. Squared: a (k + 1/2C) = 1, P = a/2.
+	const k = 3 // edges between zero and the leaf
+	// hinge: a = min(C, 1/k), P = a - k a^2/2; squared hinge: a (k + 1/2C) = 1, P = a/2
 	if got, want := p.Solve(1e-12).Primal, 0.1-k*0.1*0.1/2; math.Abs(got-want) > 1e-11 {
 		t.Errorf("hinge: %v, want %v", got, want)
 	}
@@ -44,8 +44,8 @@ func TestReferenceKnowsSeries(t *testing.T) {
 	}
 }
 
-// TestReferenceAgreesWithCoordinateAscent: the dual solved by the plainest method there
-// is, with the dense inverse of the Laplacian as kernel over the terminals.
+// TestReferenceAgreesWithCoordinateAscent solves the dual by the simplest method, with the dense
+// inverse of the Laplacian as the kernel over the terminals.
 func TestReferenceAgreesWithCoordinateAscent(t *testing.T) {
 	for seed := range uint64(12) {
 		p := randomProblem(rand.New(rand.NewPCG(seed, 77)))
@@ -57,7 +57,7 @@ func TestReferenceAgreesWithCoordinateAscent(t *testing.T) {
 	}
 }
 
-// ascend is cyclic dual coordinate ascent, every score computed afresh from W(a).
+// ascend runs cyclic dual coordinate ascent. It computes every score anew from W(a).
 func (p *Problem) ascend(sweeps int) [][]float64 {
 	nodes, x := p.Nodes(), p.Matrix()
 	y, inverse := p.signs(nodes), invert(p.laplacian())
@@ -93,8 +93,7 @@ func (p *Problem) ascend(sweeps int) [][]float64 {
 	return a
 }
 
-// TestReferenceTree pins spawning, pruning and the virtual root on the cases that
-// the design names.
+// TestReferenceTree checks spawning, pruning and the virtual root on the cases of the design.
 func TestReferenceTree(t *testing.T) {
 	row := func(labels ...string) Row { return Row{Labels: labels, Index: []int{1}, Value: []float32{1}} }
 	tests := []struct {

@@ -21,7 +21,7 @@ import (
 	"taxon/test/command"
 )
 
-// taxon is the command under test, built once.
+// taxon is the command under test, which is built once.
 var taxon string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -40,7 +40,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// report is what the tests read of `train --json`.
+// report is the part of the output of `train --json` that the tests use.
 type report struct {
 	Objective, Dual, Gap float64
 	Sweeps               int
@@ -55,11 +55,11 @@ type report struct {
 // trained is a finished model as a user sees it.
 type trained struct {
 	report
-	nodes []Node      // parents unknown
-	w     [][]float64 // one row a node
+	nodes []Node      // parents are unknown
+	w     [][]float64 // one row per node
 }
 
-// train runs the command on the problem and reads back what it exports.
+// train runs the command on the problem and reads the exported weights.
 func train(t *testing.T, p *Problem, flags ...string) (*trained, error) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "data"), p.Data())
@@ -129,7 +129,7 @@ func (p *Problem) lossName() string {
 	return "hinge"
 }
 
-// exportText is what `taxon export` writes of a model, without a process of its own.
+// exportText returns the output of `taxon export` for a model, without a process of its own.
 func exportText(dir string) ([]byte, error) {
 	var out bytes.Buffer
 	_, err := export.Run(context.Background(), export.Options{Model: dir, Format: "text", What: export.Mean,
@@ -186,7 +186,7 @@ func write(t *testing.T, path, text string) {
 
 func format(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// sameNodes says whether the exported nodes are those of the tree, in its order.
+// sameNodes reports whether the exported nodes are those of the tree, in its order.
 func sameNodes(got, want []Node) bool {
 	return slices.EqualFunc(got, want, func(a, b Node) bool { return a.Kind == b.Kind && a.Name == b.Name })
 }

@@ -2,18 +2,18 @@ package exact
 
 import "slices"
 
-// Node of the trained tree.
+// Node is a node of the trained tree.
 type Node struct {
-	// node, spawned, virtual: as `export --format text` names them
+	// Kind is node, spawned or virtual, as in `export --format text`.
 	Kind     string
-	Name     string // virtual: "-"
-	Parent   int    // -1: the zero vector
+	Name     string // "-" for a virtual node
+	Parent   int    // -1 if the zero vector is the parent
 	Terminal bool
 }
 
-// Tree builds the trained tree in the order of design section 0: spawn, prune, virtual
-// root. Nodes stand in depth-first preorder, children as in the file, a spawned leaf
-// first, labels outside the structure last.
+// Tree builds the trained tree in the order of design section 0: spawn, prune, virtual root. Nodes
+// are in depth-first preorder, children as in the file, a spawned leaf first, labels outside the
+// structure last.
 func (p *Problem) Tree() []Node {
 	labels := p.labels()
 	if p.Edges == nil {
@@ -66,7 +66,7 @@ func (p *Problem) Tree() []Node {
 	return nodes
 }
 
-// signs are y[n][i] of terminal n and instance i; nil for internal nodes.
+// signs returns y[n][i] of terminal n and instance i. It is nil for internal nodes.
 func (p *Problem) signs(nodes []Node) [][]float64 {
 	y := make([][]float64, len(nodes))
 	for n, node := range nodes {

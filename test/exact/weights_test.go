@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestInstanceWeights: weights over six orders of magnitude and rows of weight 0, with labels and
-// features that no other row has: all losses, on trees, graphs and flat, to a gap of 1e-6.
+// TestInstanceWeights uses weights over six orders of magnitude and rows of weight 0, with labels
+// and features that no other row has. It checks all losses, on trees, on graphs and flat, to a gap
+// of 1e-6.
 func TestInstanceWeights(t *testing.T) {
 	for k, kind := range []kind{kinds[0], kinds[3], kinds[8], kinds[12], graphKinds[6], graphKinds[9]} {
 		for s := range 3 {
@@ -37,8 +38,9 @@ func TestInstanceWeights(t *testing.T) {
 	}
 }
 
-// TestWeightsAreCopies: by every method, weight 2 trains what the row twice trains, and weight 0
-// what its absence trains, to the byte; weights of 1 train what no weights train, to the byte.
+// TestWeightsAreCopies checks that, by every method, weight 2 trains the same as the row twice, and
+// weight 0 the same as its absence, to the byte, and that weights of 1 train the same as no
+// weights.
 func TestWeightsAreCopies(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 43))
 	rows := draw(r, 40, 8, "a1", "a2", "b1", "b2")
@@ -103,13 +105,14 @@ func TestWeightsAreCopies(t *testing.T) {
 // tightest is the gap of trainings that are compared with each other.
 const tightest = 1e-6
 
-// exported is a model with its exported weights by name and column.
+// exported holds a model's exported weights by name and column.
 type exported struct {
 	report
 	w map[string]float64
 }
 
-// exportOf trains on files of dir, by a line of method and flags, and reads what export says.
+// exportOf trains on files of dir, given a line of method and flags, and parses the output of
+// export.
 func exportOf(t *testing.T, dir, line, out, data, weights string) *exported {
 	args := []string{"train", "--quiet", "--json", "--threads", "1", "--data", data, "--out", filepath.Join(t.TempDir(),
 		out), "--gap", format(tightest), "--method"}
@@ -147,7 +150,7 @@ func exportOf(t *testing.T, dir, line, out, data, weights string) *exported {
 	return m
 }
 
-// from is the greatest distance of a weight from the other model's.
+// from returns the largest difference between a weight and the other model's.
 func (m *exported) from(other *exported) (d float64) {
 	for k, v := range m.w {
 		d = math.Max(d, math.Abs(v-other.w[k]))

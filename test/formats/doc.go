@@ -1,4 +1,4 @@
-// Package formats checks exports with the programs they are written for: SciPy,
-// scikit-learn, safetensors, pyarrow and LIBLINEAR. `make test-formats` builds the Python
-// environment and runs it; without one the readers' part is skipped.
+// Package formats checks exports with the programs for which they are written: SciPy, scikit-learn,
+// safetensors, pyarrow and LIBLINEAR. `make test-formats` builds the Python environment and runs
+// the tests; without the environment, the tests that need it are skipped.
 package formats

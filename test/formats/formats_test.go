@@ -20,8 +20,8 @@ import (
 	"taxon/internal/model/scoring"
 )
 
-// python is the interpreter with the readers: TAXON_FORMATS_PYTHON, else the environment
-// that make test-formats builds. Without it tests are skipped, or fail if they were asked for.
+// python returns the interpreter with the libraries: TAXON_FORMATS_PYTHON, else the environment
+// that make test-formats builds. Without it tests are skipped, or fail if they were requested.
 func python(t *testing.T) string {
 	t.Helper()
 	name := os.Getenv("TAXON_FORMATS_PYTHON")
@@ -49,8 +49,8 @@ type problem struct {
 	dense  float64 // share of the columns that a node overrides
 }
 
-// tree: under a virtual root, every third node has children, and one of them is its
-// spawned leaf.
+// grow generates the tree: under a virtual root, every third node has children, and one of them is
+// its spawned leaf.
 func (p *problem) grow(label func(i int) string) {
 	t := &taxonomy.Tree{Parent: []int32{-1}, Kind: []taxonomy.Kind{taxonomy.Virtual}, Name: []string{""},
 		Label: []int32{-1}, Depth: []int32{0}, Leaf: []bool{false}}
@@ -78,7 +78,7 @@ func (p *problem) grow(label func(i int) string) {
 	p.meta.Tree = t
 }
 
-// write makes the model.
+// write creates the model.
 func (p *problem) write(t *testing.T) *model.Model {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "model")
@@ -113,7 +113,7 @@ func (p *problem) write(t *testing.T) *model.Model {
 	return m
 }
 
-// rows writes instances and the labels that m gives them.
+// rows writes instances and the labels that m predicts for them.
 func (p *problem) rows(t *testing.T, m *model.Model, dir string, n int) {
 	t.Helper()
 	var batch scoring.Batch
@@ -163,7 +163,7 @@ func put(t *testing.T, dir, name string, b []byte) {
 	}
 }
 
-// exportAll writes every format and what read.py wants beside it.
+// exportAll writes every format and the other inputs of read.py.
 func exportAll(t *testing.T, m *model.Model, dir string, threshold float64) {
 	t.Helper()
 	s, err := export.NewSource(m, threshold)
@@ -208,7 +208,8 @@ func exportAll(t *testing.T, m *model.Model, dir string, threshold float64) {
 	put(t, dir, "meta.json", meta)
 }
 
-// TestReadersAgree: each library opens its format, and what predicts gives taxon's labels.
+// TestReadersAgree checks that each library opens its format, and that those that predict give
+// taxon's labels.
 func TestReadersAgree(t *testing.T) {
 	interpreter := python(t)
 	name := func(i int) string { return "c" + strconv.Itoa(i) + "é" }
@@ -220,7 +221,9 @@ func TestReadersAgree(t *testing.T) {
 		nodes    int
 		label    func(int) string
 		text     bool
-		// of the export; the model itself is pruned by it first, so that labels agree
+
+		// threshold is that of the export. The model itself is pruned by it first, so that labels
+		// agree.
 		threshold float64
 	}{
 		{"names and bias", model.Options{Method: "rr-svm", Loss: "hinge", Bias: 0.5}, scattered, 40, name, false, 0},
@@ -257,8 +260,8 @@ func TestReadersAgree(t *testing.T) {
 	}
 }
 
-// TestRecipe: the lines of docs/formats.md run as they stand, on data with names for labels and
-// a feature that the model does not know.
+// TestRecipe runs the lines of docs/formats.md, on data with names for labels and a feature that
+// the model does not know.
 func TestRecipe(t *testing.T) {
 	interpreter := python(t)
 	document, err := os.ReadFile("../../docs/formats.md")

@@ -1,7 +1,7 @@
 package golden
 
-// A training is a line of the table. In its flags @FILE is one of the data (data_test.go),
-// and %NAME the model of another training.
+// training is a line of the table. In its flags, @FILE is one of the data files (data_test.go), and
+// %NAME the model of another training.
 type training struct{ name, flags string }
 
 const (
@@ -16,9 +16,9 @@ const (
 	onDense = "--data @dense.svm --hierarchy @dense.txt "
 )
 
-// trainings are the table's lines, in their order.
+// trainings lists the table's lines in their order.
 var trainings = []training{
-	// Trees: losses, C, bias, stopping.
+	// trees: losses, C, bias, stopping
 	{"tree", onTree},
 	{"tree two threads", onTree + "--threads 2"},
 	{"tree three stores", onTree + "--threads 2 --stores 3"},
@@ -44,14 +44,14 @@ var trainings = []training{
 	{"tree evaluated", onTree + "--test @few.svm --eval-every 2"},
 	{"tree epochs 1", onTree + "--epochs 1"},
 
-	// Weights of classes and edges.
+	// weights of classes and edges
 	{"tree positive 5", onTree + "--positive-weight 5"},
 	{"tree positive balanced", onTree + "--positive-weight balanced"},
 	{"tree logistic balanced", onTree + "--method rr-lr --positive-weight balanced"},
 	{"tree internal 3", onTree + "--internal-weight 3"},
 	{"spawned internal 0.3 squared", onSpawn + "--internal-weight 0.3 --loss squared-hinge"},
 
-	// Schedules, stiffness, momentum.
+	// schedules, stiffness, momentum
 	{"tree parity", onTree + "--schedule parity --gap 5e-2"},
 	{"tree colour", onTree + "--schedule colour --gap 5e-2 --threads 2"},
 	{"tree jacobi", onTree + "--schedule jacobi --gap 5e-2 --max-sweeps 60"},
@@ -61,7 +61,7 @@ var trainings = []training{
 	{"tree plain", onTree + "--momentum none --max-sweeps 40"},
 	{"tree full plain", onTree + "--stiffness full --momentum none --max-sweeps 24"},
 
-	// Other structures.
+	// other structures
 	{"forest", "--data @tree.svm --hierarchy @forest.txt"},
 	{"forest logistic", "--data @tree.svm --hierarchy @forest.txt --method rr-lr"},
 	{"spawned", onSpawn},
@@ -88,7 +88,7 @@ var trainings = []training{
 	{"web", onWeb + "--gap 5e-2"}, // so well connected that conjugate gradients solve it
 	{"web squared", onWeb + "--gap 5e-2 --loss squared-hinge --threads 2"},
 
-	// Small and hard: steps that are guarded, stalls, rests, every row in the working sets.
+	// small and hard: guarded steps, stalls, stationary ends, every row in the working sets
 	{"circles", "--data @circles.svm --hierarchy @circles.txt --gap 1e-9"},
 	{"circles squared", "--data @circles.svm --hierarchy @circles.txt --loss squared-hinge --gap 1e-9"},
 	{"own", "--data @own.svm --hierarchy @own.txt --threads 2"},
@@ -97,7 +97,7 @@ var trainings = []training{
 	{"chain C 1000", "--data @chain.svm --hierarchy @chain.txt --C 1000 --gap 1e-5"},
 	{"brush", "--data @brush.svm --hierarchy @brush.txt --gap 1e-6 --max-sweeps 400"},
 
-	// Without a structure.
+	// without a structure
 	{"flat", onFlat},
 	{"flat gap 1e-5", onFlat + "--gap 1e-5 --threads 2"},
 	{"flat squared", onFlat + "--loss squared-hinge --C 100"},
@@ -106,11 +106,11 @@ var trainings = []training{
 	{"flat balanced", onFlat + "--positive-weight balanced --C 0.1 --bias 10"},
 	{"flat of a tree", onTree + "--method bsvm"},
 
-	// Many labels, with cut-offs fitted on instances held out.
+	// several labels, with cut-offs fitted on held-out instances
 	{"labels cut-offs", onDAG + "--dag first-parent --cutoff fit"},
 	{"labels flat cut-offs", "--data @dag.svm --method bsvm --cutoff auto --threads 2"},
 
-	// Few columns without zeros, many rows, text.
+	// few columns without zeros, many rows, text
 	{"dense", onDense},
 	{"dense gap 1e-5", onDense + "--gap 1e-5 --C 10 --max-sweeps 60"},
 	{"dense squared", onDense + "--loss squared-hinge --gap 1e-3"},
@@ -135,7 +135,7 @@ var trainings = []training{
 	{"text squared", onText + "--loss squared-hinge"},
 	{"text demo", "--text --data @demo/train.txt --hierarchy @demo/hierarchy.txt --threads 2 --gap 5e-2"},
 
-	// Hierarchical Bayesian logistic regression.
+	// hierarchical Bayesian logistic regression
 	{"hblr m1", onTree + "--method hblr-m1 --max-sweeps 6"},
 	{"hblr m2 two threads", onTree + "--method hblr-m2 --threads 2 --stores 2 --max-sweeps 6"},
 	{"hblr m3", onTree + "--method hblr-m3 --max-sweeps 8"},
@@ -153,7 +153,7 @@ var trainings = []training{
 	{"hblr m3 fitted priors", onDense + "--method hblr-m3 --prior blr --prior-inverse full --max-sweeps 3"},
 	{"hblr m3 dag first-parent", onDAG + "--dag first-parent --method hblr-m3 --max-sweeps 3"},
 
-	// A problem for each node, and sets of partial paths.
+	// a problem for each node, and sets of partial paths
 	{"nested", onSpawn + "--method h-svm"},
 	{"nested labels squared", onDAG + "--dag first-parent --method h-svm --loss squared-hinge --gap 1e-4 --threads 2"},
 	{"nested ridge", onSpawn + "--method h-rls --C 3"},
@@ -161,7 +161,7 @@ var trainings = []training{
 	{"paths labels subtree", onDAG + "--dag first-parent --method hm3 --label-loss subtree --max-sweeps 1 --threads 2"},
 	{"nested ridge dense", onDense + "--method h-rls --bias 0 --stores 2"},
 
-	// From another model: by C, by new rows, from another structure.
+	// from another model: by C, by new rows, from another structure
 	{"warm C", onTree + "--C 3 --warm-start %tree"},
 	{"warm C squared", onTree + "--C 3 --loss squared-hinge --warm-start %tree_squared"},
 	{"warm C logistic", onTree + "--C 3 --method rr-lr --warm-start %tree_logistic"},
@@ -174,7 +174,7 @@ var trainings = []training{
 	{"warm text", onText + "--C 2 --warm-start %text"},
 }
 
-// outputs are other commands' results, of which the table has the hash.
+// outputs lists the results of other commands, whose hashes are in the table.
 var outputs = []training{
 	{"predict labels", "predict --model %labels_cut-offs --data @dag.svm --scores"},
 	{"predict flat labels", "predict --model %labels_flat_cut-offs --data @dag.svm"},

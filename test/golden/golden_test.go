@@ -15,13 +15,13 @@ var rewrite = flag.Bool("rewrite", false, "write testdata/golden.txt anew")
 
 const table = "testdata/golden.txt"
 
-// book is what this run has found.
+// book holds the results of this run.
 type book struct {
 	sync.Mutex
 	found map[string]string
 }
 
-// TestTable: every training gives the weights and the certificate that it gave before.
+// TestTable checks that every training gives the recorded weights and certificate.
 func TestTable(t *testing.T) {
 	was := readTable(t)
 	now := &book{found: map[string]string{}}

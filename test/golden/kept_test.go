@@ -13,8 +13,8 @@ import (
 var keep = flag.String("keep", "", "leave models and a checkpoint of this version in the folder "+
 	"testdata/`NAME`, kept-RELEASE say")
 
-// kept are the models of a kept* folder: how they were trained on testdata/data, and what
-// they are begun at again.
+// kept describes the models of a kept* folder: how they were trained on testdata/data, and the
+// training that starts from them.
 var kept = []struct{ name, data, flags, predict, warm string }{
 	{"tree", "--data @tree.svm --hierarchy @tree.txt", "--loss squared-hinge", "--scores --data @new.svm", "--C 3"},
 	{"graph", "--data @tree.svm --graph @tree.txt", "--anchor 0.1", "--scores --data @new.svm", "--C 3"},
@@ -29,17 +29,17 @@ var kept = []struct{ name, data, flags, predict, warm string }{
 }
 
 const (
-	keptUnder  = "--data @tree.svm --hierarchy @tree.txt" // what the checkpoint was interrupted in
+	keptUnder  = "--data @tree.svm --hierarchy @tree.txt" // the interrupted training
 	keptCaps   = "--gap 1e-9"
-	keptSweeps = 10 // the checkpoint's sweep
+	keptSweeps = 10 // the sweep of the checkpoint
 )
 
-// fixed puts paths of testdata/data for @FILE.
+// fixed replaces @FILE by paths of testdata/data.
 func fixed(flags ...string) []string {
 	return strings.Fields(strings.ReplaceAll(strings.Join(flags, " "), "@", "testdata/data/"))
 }
 
-// TestKeep leaves a folder of this version, if -keep names one.
+// TestKeep writes a folder of this version, if -keep names one.
 func TestKeep(t *testing.T) {
 	if *keep == "" {
 		t.Skip("without -keep NAME nothing is to be kept")
@@ -65,7 +65,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// checkKept has a line for whatever can be done with what the kept folders have.
+// checkKept calls check once for each operation on the content of the kept folders.
 func checkKept(t *testing.T, scratch string, check func(name string, find func() (string, error))) {
 	t.Helper()
 	folders, err := filepath.Glob("testdata/kept*")
@@ -117,7 +117,7 @@ func checkKept(t *testing.T, scratch string, check func(name string, find func()
 	}
 }
 
-// outcome is what a command gives, or the one line in which it refuses what is there.
+// outcome returns the result of a command, or the line with which it refuses its input.
 func outcome(args []string, read func(stdout string) (string, error)) (string, error) {
 	code, stdout, stderr := taxon(args...)
 	if line, ok := strings.CutSuffix(stderr, "\n"); code == 2 && ok && !strings.Contains(line, "\n") {

@@ -21,7 +21,7 @@ import (
 	"taxon/test/command"
 )
 
-// bin is the command under test, built once.
+// bin is the command under test, which is built once.
 var bin string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -40,10 +40,10 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// deadline bounds any one command; one that hangs fails its test.
+// deadline bounds any single command. A test whose command exceeds it fails.
 const deadline = 5 * time.Minute
 
-// taxon runs a command; code is -1 if a signal ended it.
+// taxon runs a command. code is -1 if a signal ended it.
 func taxon(args ...string) (code int, stdout, stderr string) {
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
@@ -56,7 +56,7 @@ func taxon(args ...string) (code int, stdout, stderr string) {
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
-// succeed runs a command that must end well, and returns what it printed.
+// succeed runs a command that must succeed, and returns its output.
 func succeed(args ...string) (string, error) {
 	code, stdout, stderr := taxon(args...)
 	if code != 0 {
@@ -65,7 +65,8 @@ func succeed(args ...string) (string, error) {
 	return stdout, nil
 }
 
-// report is what the table has of `train --json`, the numbers as they are printed.
+// report is the part of the output of `train --json` that the table contains, with the numbers as
+// printed.
 type report struct {
 	Loss                 string
 	WeightsSHA256        string `json:"weights_sha256"`
@@ -78,9 +79,9 @@ type report struct {
 func (r report) String() string {
 	number := func(n json.Number) string {
 		switch x, err := n.Float64(); {
-		case n == "": // null: there is no certificate
+		case n == "": // null, if there is no certificate
 			return "none"
-		case r.Loss == "logistic" && err == nil: // math.Exp differs from CPU to CPU in its last bit
+		case r.Loss == "logistic" && err == nil: // the last bit of math.Exp differs between CPUs
 			return fmt.Sprintf("%.9g", math.Round(1e9*x)/1e9)
 		}
 		return n.String()
@@ -93,8 +94,8 @@ func (r report) String() string {
 	return text
 }
 
-// trainArgs are those of a training into out: one thread and no cut-offs, unless the flags
-// say otherwise.
+// trainArgs returns the arguments of a training into out, with one thread and without cut-offs
+// unless the flags say otherwise.
 func trainArgs(out string, flags ...string) []string {
 	return append([]string{"train", "--json", "--quiet", "--threads", "1", "--cutoff", "none", "--out", out}, flags...)
 }
@@ -114,7 +115,7 @@ func reportOf(stdout string) (r report, err error) {
 	return r, nil
 }
 
-// shop is a folder of data, and of models that are trained once, when first asked for.
+// shop is a folder of data and models. A model is trained when it is first needed.
 type shop struct {
 	dir    string
 	models map[string]func() (report, error)
@@ -136,12 +137,12 @@ func newShop(t *testing.T) *shop {
 	return s
 }
 
-// key is the training's name as %NAME has it.
+// key returns the training's name in the form of %NAME.
 func (c training) key() string { return strings.ReplaceAll(c.name, " ", "_") }
 
 func (s *shop) model(key string) string { return filepath.Join(s.dir, "models", key) }
 
-// args splits flags, puts paths for @FILE and %NAME, and trains what is not there yet.
+// args splits flags, replaces @FILE and %NAME by paths, and trains missing models.
 func (s *shop) args(flags string) ([]string, error) {
 	words := strings.Fields(flags)
 	for i, w := range words {
@@ -167,8 +168,8 @@ const (
 	cappedSweep = 25
 )
 
-// capped is a training that asks for more than it can reach, is killed behind its
-// checkpoint, and continues with other caps.
+// capped runs a training whose criteria are beyond reach, kills it after its checkpoint, and
+// continues it with other caps.
 func (s *shop) capped() (report, error) {
 	flags, err := s.args(onTree)
 	if err != nil {
@@ -178,13 +179,14 @@ func (s *shop) capped() (report, error) {
 		"1e-4", "--max-sweeps", "44"))
 }
 
-// tries bounds how often a training is killed for a checkpoint of a certain sweep.
+// tries bounds the number of times that a training is killed to get a checkpoint of a certain
+// sweep.
 const tries = 50
 
-// killedBehind leaves OUT.train, a training with the flags that was killed when it had
-// written its first checkpoint, which is of the sweep given. It returns the report of one
-// that continues from there with other caps. The next checkpoint comes as many sweeps later: where the kill was too
-// late for that, it is tried again.
+// killedBehind creates OUT.train: a training with the flags that was killed when it had written its
+// first checkpoint, which is of the given sweep. It returns the report of one that continues from
+// there with other caps. The next checkpoint comes as many sweeps later; if the kill was too late
+// for that, killedBehind tries again.
 func killedBehind(sweep int, out string, flags, caps []string) (r report, err error) {
 	on := out + "-on"
 	for range tries {
@@ -206,7 +208,7 @@ func killedBehind(sweep int, out string, flags, caps []string) (r report, err er
 	return r, fmt.Errorf("killed %d times, never between sweeps %d and %d", tries, sweep, 2*sweep)
 }
 
-// killedAt runs a command and kills it as soon as a file is there.
+// killedAt runs a command and kills it as soon as a file exists.
 func killedAt(path string, args []string) error {
 	cmd := exec.Command(bin, args...)
 	var errs bytes.Buffer

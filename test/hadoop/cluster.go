@@ -19,19 +19,25 @@ import (
 	"time"
 )
 
-// Options of a cluster.
+// Options configures a cluster.
 type Options struct {
-	DataNodes   int               // at least 1
-	Replication int               // at least 1
-	HDFS        map[string]string // further properties of hdfs-site.xml
-	// of a cluster with Kerberos: authentication, integrity or privacy; "": without
+	// DataNodes is the number of data nodes, at least 1.
+	DataNodes int
+
+	// Replication is the number of replicas of a block, at least 1.
+	Replication int
+
+	// HDFS holds further properties of hdfs-site.xml.
+	HDFS map[string]string
+
+	// Protection is, for a cluster with Kerberos, authentication, integrity or privacy. It is empty
+	// for a cluster without.
 	Protection string
 	YARNOptions
 }
 
-// Cluster is an HDFS of this machine, with YARN if asked for: a name node, data nodes and
-// so on, each a process of its own that listens on loopback alone and dies with the process
-// that started it.
+// Cluster is an HDFS on this machine, optionally with YARN. Each name node, data node and so on is
+// a process of its own that listens on loopback only and ends with the process that started it.
 type Cluster struct {
 	dir, lib  string
 	nameNode  int // ports
@@ -42,18 +48,18 @@ type Cluster struct {
 	running   map[string]*daemon
 }
 
-// daemon is a shell that keeps a Java process and kills it (-9) when its input ends.
+// daemon is a shell that runs a Java process and kills it (-9) when the shell's input ends.
 type daemon struct {
 	cmd   *exec.Cmd
 	input io.Closer
 }
 
-// keeper ends the process when its input ends or it is told to end itself, be that before it
-// knows which process that is.
+// keeper ends the process when its input ends or when it is signalled, even before the process id
+// is known.
 const keeper = `trap 'e=1; [ "$p" ] && { kill -9 $p; exit; }' INT TERM HUP; "$@" </dev/null & p=$!; [ "$e" ] || read -r line; kill -9 $p; wait $p 2>/dev/null`
 
-// Start formats and starts a cluster in an empty folder and waits until it can be written
-// to. Stop it.
+// Start formats and starts a cluster in an empty folder and waits until it is writable. The caller
+// stops it by Stop.
 func Start(ctx context.Context, lib, dir string, o Options) (*Cluster, error) {
 	c := &Cluster{dir: dir, lib: lib, options: o, running: map[string]*daemon{}}
 	ports, err := freePorts(2 + 3*o.DataNodes)
@@ -102,24 +108,24 @@ func Start(ctx context.Context, lib, dir string, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// DataNode is the name of the i-th data node, from 0.
+// DataNode returns the name of the i-th data node, from 0.
 func DataNode(i int) string { return "datanode" + strconv.Itoa(i) }
 
-// URL is the path of a file in the cluster.
+// URL returns the path of a file in the cluster.
 func (c *Cluster) URL(path string) string {
 	return fmt.Sprintf("hdfs://127.0.0.1:%d%s", c.nameNode, path)
 }
 
-// Conf is the folder of its configuration, for HADOOP_CONF_DIR.
+// Conf returns the folder of the configuration, for HADOOP_CONF_DIR.
 func (c *Cluster) Conf() string { return filepath.Join(c.dir, "conf") }
 
-// WebPort is the port of the name node's web pages, and DataPort one of a data node's.
+// WebPort returns the port of the name node's web pages.
 func (c *Cluster) WebPort() int { return c.webPort }
 
-// DataPort is the port on which the i-th data node hands out blocks.
+// DataPort returns the port on which the i-th data node serves blocks.
 func (c *Cluster) DataPort(i int) int { return c.nodePorts[i][0] }
 
-// freePorts are ports that nobody listens on.
+// freePorts returns ports on which no process listens.
 func freePorts(n int) (ports []int, err error) {
 	for range n {
 		l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -132,8 +138,8 @@ func freePorts(n int) (ports []int, err error) {
 	return ports, nil
 }
 
-// configure writes the configuration. The hosts file keeps Java from asking a DNS; the
-// folders webapps stand in for pages that the jars on Maven Central lack.
+// configure writes the configuration. The hosts file keeps Java from using DNS; the folders webapps
+// replace pages that the jars on Maven Central lack.
 func (c *Cluster) configure() error {
 	for _, d := range []string{"conf/webapps/hdfs", "conf/webapps/datanode", "tmp", "logs"} {
 		if err := os.MkdirAll(filepath.Join(c.dir, d), 0o777); err != nil {
@@ -190,7 +196,7 @@ func WriteConf(path string, properties map[string]string) error {
 	return os.WriteFile(path, append([]byte(xml.Header), b...), 0o666)
 }
 
-// java are the arguments that run a Hadoop class.
+// java returns the arguments that run a Hadoop class.
 func (c *Cluster) java(name, class string, args ...string) []string {
 	out := append([]string{"-Xmx256m", "-Djava.io.tmpdir=" + filepath.Join(c.dir, "tmp"), "-Dtaxon.daemon=" + name},
 		c.javaFlags()...)
@@ -198,10 +204,10 @@ func (c *Cluster) java(name, class string, args ...string) []string {
 	return append(out, args...)
 }
 
-// ClassPath is where Java finds Hadoop's classes and the cluster's configuration.
+// ClassPath returns the class path of Hadoop and the cluster's configuration.
 func (c *Cluster) ClassPath() string { return c.Conf() + ":" + filepath.Join(c.lib, "*") }
 
-// javaFlags are what every Java process of the cluster runs with.
+// javaFlags returns the flags of every Java process of the cluster.
 func (c *Cluster) javaFlags() []string {
 	out := []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-Djava.net.preferIPv4Stack=true",
 		"-Djdk.net.hosts.file=" + filepath.Join(c.Conf(), "hosts")}
@@ -239,7 +245,7 @@ func (c *Cluster) StartDaemon(name string) error {
 	return c.start(name, cmd)
 }
 
-// start starts a process that ends when its input does.
+// start starts a process that ends when its input ends.
 func (c *Cluster) start(name string, cmd *exec.Cmd) error {
 	log, err := os.OpenFile(filepath.Join(c.dir, "logs", name+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
@@ -259,7 +265,7 @@ func (c *Cluster) start(name string, cmd *exec.Cmd) error {
 	return nil
 }
 
-// Kill ends a daemon at once, as kill -9 does.
+// Kill kills a daemon at once, as kill -9 does.
 func (c *Cluster) Kill(name string) {
 	d := c.running[name]
 	if d == nil {
@@ -277,7 +283,7 @@ func (c *Cluster) Stop() {
 	}
 }
 
-// Ready waits until the name node has left safe mode and knows all data nodes that run.
+// Ready waits until the name node has left safe mode and knows all running data nodes.
 func (c *Cluster) Ready(ctx context.Context) error {
 	nodes := 0
 	for i := range c.options.DataNodes {
@@ -303,7 +309,7 @@ type nameNodeState struct {
 	Live     int `json:"NumLiveDataNodes"`
 }
 
-// state asks the name node's web port.
+// state returns the state at the name node's web port.
 func (c *Cluster) state(ctx context.Context) (s nameNodeState, err error) {
 	s.Live = -1
 	for _, bean := range []string{"NameNodeInfo", "FSNamesystemState"} {
@@ -332,7 +338,7 @@ func (c *Cluster) state(ctx context.Context) (s nameNodeState, err error) {
 	return s, nil
 }
 
-// Run runs one of Hadoop's own commands against the cluster and returns what it prints.
+// Run runs one of Hadoop's own commands on the cluster and returns its output.
 func (c *Cluster) Run(ctx context.Context, class string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "java", c.java("command", class, args...)...)
 	var errs errorTail
@@ -344,7 +350,7 @@ func (c *Cluster) Run(ctx context.Context, class string, args ...string) (string
 	return string(out), err
 }
 
-// errorTail keeps the end of what a command complains of.
+// errorTail keeps the end of a command's error output.
 type errorTail []byte
 
 func (t *errorTail) Write(p []byte) (int, error) {

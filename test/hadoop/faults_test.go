@@ -31,7 +31,7 @@ func TestFaults(t *testing.T) {
 	t.Run("replaced while read", func(t *testing.T) { testReplacedWhileRead(t, c, data) })
 }
 
-// restart brings a daemon back after a while.
+// restart restarts a daemon after a delay.
 func (c *Cluster) restart(t *testing.T, name string, after time.Duration) (done func()) {
 	t.Helper()
 	back := make(chan error, 1)
@@ -116,7 +116,7 @@ func testWriteOver(t *testing.T, c *Cluster, data []byte, name string) {
 	nothingBut(t, c.URL("/written"), "_SUCCESS", name)
 }
 
-// testFolderOver publishes a folder while the name node is away.
+// testFolderOver publishes a folder while the name node is down.
 func testFolderOver(t *testing.T, c *Cluster) {
 	d, err := fs.CreateDir(c.URL("/model/new"), false)
 	if err != nil {
@@ -138,7 +138,7 @@ func testFolderOver(t *testing.T, c *Cluster) {
 	}
 }
 
-// testReplacedWhileRead: never a mixture of two versions.
+// testReplacedWhileRead checks that a read never returns a mixture of two versions.
 func testReplacedWhileRead(t *testing.T, c *Cluster, data []byte) {
 	f, err := fs.Open(t.Context(), fs.Local{}, c.URL("/data"))
 	if err != nil {
@@ -159,8 +159,8 @@ func testReplacedWhileRead(t *testing.T, c *Cluster, data []byte) {
 	}
 }
 
-// testThroughput compares with plain io.Copy of the client library, in turns, and
-// logs the medians: times fail no test.
+// testThroughput compares with plain io.Copy of the client library, in turns, and logs the medians.
+// Times do not fail the test.
 func testThroughput(t *testing.T, c *Cluster, data []byte) {
 	whole := bytes.Repeat(data, 4)
 	put(t, c.URL("/whole"), whole)
@@ -226,7 +226,7 @@ func testThroughput(t *testing.T, c *Cluster, data []byte) {
 		var plain, ours []time.Duration
 		for i := range 8 {
 			a, b := timed(t, v.plain), timed(t, v.ours)
-			if i > 0 { // the first warms up
+			if i > 0 { // the first run warms up
 				plain, ours = append(plain, a), append(ours, b)
 			}
 		}

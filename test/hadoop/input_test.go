@@ -12,7 +12,8 @@ import (
 	"taxon/internal/fs"
 )
 
-// TestBadInput: what only the user can fix is one line that says so, and leaves nothing.
+// TestBadInput checks that a mistake that only the user can fix gives one line that says so, and
+// leaves no files.
 func TestBadInput(t *testing.T) {
 	c := startCluster(t, Options{DataNodes: 1, Replication: 1, HDFS: map[string]string{"dfs.blocksize": "1048576"}})
 	put(t, c.URL("/file"), []byte("x"))
@@ -74,8 +75,8 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// testConfiguration finds the name node by HADOOP_CONF_DIR: as the default file system,
-// and as one of two of a name service.
+// testConfiguration finds the name node by HADOOP_CONF_DIR: as the default file system, and as one
+// of two in a name service.
 func testConfiguration(t *testing.T, c *Cluster) {
 	t.Setenv("HADOOP_CONF_DIR", c.Conf())
 	for _, path := range []string{"hdfs:///file", c.URL("/file")} {

@@ -14,11 +14,11 @@ import (
 //go:embed pom.xml
 var pom []byte
 
-// ErrMissing says that this machine lacks what Hadoop needs to run.
+// ErrMissing says that this machine lacks programs that Hadoop needs.
 var ErrMissing = errors.New("real Hadoop needs java (17) and, for the first time, mvn on the PATH")
 
-// Install returns the folder of Hadoop's jars. The first time Maven fetches them into the
-// user's cache (118 MB, under a minute); another list of jars gets a folder of its own.
+// Install returns the folder of Hadoop's jars. The first time, Maven downloads them into the user's
+// cache (118 MB, under a minute). Each list of jars has a folder of its own.
 func Install(ctx context.Context) (lib string, err error) {
 	if _, err := exec.LookPath("java"); err != nil {
 		return "", ErrMissing

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// TestKeeper: what a cluster runs is no part of its starter's process group, so that Ctrl-C
-// ends it in order; and it ends with the shell that keeps it, or with the shell's input.
+// TestKeeper checks that a cluster's processes are not in the process group of its starter, so that
+// Ctrl-C stops them in order, and that they end with the shell that keeps them, or with the shell's
+// input.
 func TestKeeper(t *testing.T) {
 	for name, end := range map[string]func(c *Cluster, d *daemon){
 		"input":     func(c *Cluster, _ *daemon) { c.Kill("d") },
@@ -49,7 +50,7 @@ func TestKeeper(t *testing.T) {
 	}
 }
 
-// await waits half a minute, for machines under load, for something to come true.
+// await waits up to half a minute, for machines under load, until a condition holds.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for range 3000 {

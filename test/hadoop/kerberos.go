@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Kerberos principals of a cluster with a KDC of its own (Hadoop's MiniKdc): the name node
-// and the data nodes are the first, which may do everything.
+// These are the Kerberos principals of a cluster with a KDC of its own (Hadoop's MiniKdc). The name
+// node and the data nodes use the first, which has all permissions.
 const (
 	realm        = "EXAMPLE.COM"
 	HDFSUser     = "hdfs/localhost@" + realm
@@ -18,13 +18,13 @@ const (
 	kdc          = "kdc"
 )
 
-// Keytab holds the keys of all principals.
+// Keytab returns the path of the keys of all principals.
 func (c *Cluster) Keytab() string { return filepath.Join(c.dir, "kdc", "keytab") }
 
-// KerberosConf is the realm's krb5.conf.
+// KerberosConf returns the path of the realm's krb5.conf.
 func (c *Cluster) KerberosConf() string { return filepath.Join(c.dir, "kdc", "krb5.conf") }
 
-// startKDC starts the KDC and waits until the keys are there.
+// startKDC starts the KDC and waits until the keys exist.
 func (c *Cluster) startKDC(ctx context.Context) error {
 	if c.options.Protection == "" {
 		return nil
@@ -49,7 +49,7 @@ func (c *Cluster) startKDC(ctx context.Context) error {
 	})
 }
 
-// kdcJava are the arguments that run it.
+// kdcJava returns the arguments that run the KDC.
 func (c *Cluster) kdcJava() []string {
 	dir := filepath.Dir(c.Keytab())
 	short := func(principal string) string { return strings.TrimSuffix(principal, "@"+realm) }
@@ -71,11 +71,11 @@ func (c *Cluster) secure(core, hdfs map[string]string) {
 		"dfs.namenode.kerberos.principal":         HDFSUser, "dfs.namenode.keytab.file": c.Keytab(),
 		"dfs.datanode.kerberos.principal": HDFSUser, "dfs.datanode.keytab.file": c.Keytab(),
 		"dfs.web.authentication.kerberos.principal": webPrincipal, "dfs.web.authentication.kerberos.keytab": c.Keytab(),
-		"ignore.secure.ports.for.testing": "true", // data nodes of users without privileges
+		"ignore.secure.ports.for.testing": "true", // for data nodes of users without privileges
 	} {
 		hdfs[name] = value
 	}
 }
 
-// errNoKerberos is of a YARN that is asked for with Kerberos.
+// errNoKerberos is the error for YARN with Kerberos.
 var errNoKerberos = errors.New("YARN with Kerberos needs hosts and users of its own: only HDFS can be had so")

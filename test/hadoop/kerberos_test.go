@@ -8,7 +8,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// TestKerberos logs in to a real KDC with a keytab and reads and writes an HDFS that wants
+// TestKerberos logs in to a real KDC with a keytab, and reads and writes an HDFS that requires
 // Kerberos, at two levels of protection.
 func TestKerberos(t *testing.T) {
 	for _, protection := range []string{"authentication", "privacy"} {

@@ -12,8 +12,8 @@ import (
 	"taxon/internal/fs"
 )
 
-// startCluster gives a running HDFS, or skips the test: without TAXON_HADOOP always, with
-// TAXON_HADOOP=required never.
+// startCluster returns a running HDFS, or skips the test: always without TAXON_HADOOP, and never
+// with TAXON_HADOOP=required.
 func startCluster(t *testing.T, o Options) *Cluster {
 	t.Helper()
 	mode := os.Getenv("TAXON_HADOOP")
@@ -52,7 +52,7 @@ func (c *Cluster) admin(t *testing.T, args ...string) string {
 	return out
 }
 
-// superuser is who may do everything: the user that runs the name node.
+// superuser returns the user with all permissions: the one that runs the name node.
 func superuser(t *testing.T) string {
 	t.Helper()
 	u, err := user.Current()
@@ -62,7 +62,7 @@ func superuser(t *testing.T) string {
 	return u.Username
 }
 
-// wantInput wants an error of the user's, on one line, that says so and names the path.
+// wantInput checks that err is an input error, on one line, that contains want and names the path.
 func wantInput(t *testing.T, err error, path, want string) {
 	t.Helper()
 	if !fs.IsInput(err) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), path) ||
@@ -71,7 +71,7 @@ func wantInput(t *testing.T, err error, path, want string) {
 	}
 }
 
-// nothingBut wants a folder to hold exactly these names.
+// nothingBut checks that a folder holds exactly these names.
 func nothingBut(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	names, err := fs.ReadDirNames(dir)

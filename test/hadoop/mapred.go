@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Bin is the folder of the commands that stand in for an installation's.
+// Bin returns the folder of the commands that replace those of an installation.
 func (c *Cluster) Bin() string { return filepath.Join(c.dir, "bin") }
 
-// Mapred writes a command that does what Hadoop's own `mapred` does for Streaming jobs:
-// `mapred streaming ...` and `mapred job ...`, also that HADOOP_ROOT_LOGGER says how much
-// it logs. It returns its path.
+// Mapred writes a command that behaves like Hadoop's own `mapred` for Streaming jobs: `mapred
+// streaming ...` and `mapred job ...`, with HADOOP_ROOT_LOGGER as the log level. It returns the
+// command's path.
 func (c *Cluster) Mapred() (string, error) {
 	quoted := func(args []string) string {
 		for i, a := range args {

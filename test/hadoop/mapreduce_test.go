@@ -16,15 +16,15 @@ import (
 	"taxon/internal/fs"
 )
 
-// buildStatic builds the command as a cluster's machines need it.
+// buildStatic builds the command as the machines of a cluster need it.
 func buildStatic(t *testing.T) cli {
 	t.Helper()
 	t.Setenv("CGO_ENABLED", "0")
 	return buildCommand(t)
 }
 
-// TestMapReduce trains by Hadoop's own local runner and on YARN, one mapper killed, and
-// wants the bytes of the embedded training; then it makes the mistakes that users make.
+// TestMapReduce trains by Hadoop's own local runner and on YARN, with one mapper killed, and
+// compares with the bytes of the embedded training. Then it makes the mistakes that users make.
 func TestMapReduce(t *testing.T) {
 	c := startCluster(t, Options{DataNodes: 1, Replication: 1, YARNOptions: YARNOptions{YARN: true, NodeMB: 4096,
 		Cores: 8}})
@@ -58,7 +58,7 @@ type mapReduceTest struct {
 	train   []string
 }
 
-// embedded is the sum of the weights of a training in one process.
+// embedded returns the checksum of the weights of a training in one process.
 func (m *mapReduceTest) embedded(t *testing.T, args ...string) any {
 	t.Helper()
 	return m.taxon.figures(t, m.with(append(args, "--out", filepath.Join(t.TempDir(), "model"))...)...)["weights_sha256"]
@@ -68,9 +68,9 @@ func (m *mapReduceTest) with(args ...string) []string {
 	return append(append([]string{}, m.train...), args...)
 }
 
-// engine are the flags of the engine.
+// engine returns the flags of the engine.
 func (m *mapReduceTest) engine(runner string, args ...string) []string {
-	if !slices.Contains(args, "--mapred") { // a flag that is given twice is warned of
+	if !slices.Contains(args, "--mapred") { // a flag that is given twice causes a warning
 		args = append(args, "--mapred", m.mapred)
 	}
 	return m.with(append(args, "--engine", "mapreduce", "--runner", runner)...)
@@ -84,7 +84,7 @@ func (m *mapReduceTest) local(t *testing.T) {
 	}
 }
 
-// yarn trains with everything in HDFS, and kills the first mapper that it sees.
+// yarn trains with everything in HDFS, and kills the first mapper.
 func (m *mapReduceTest) yarn(t *testing.T) {
 	short := []string{"--max-sweeps", "2", "--map-tasks", "2"}
 	ctx, stop := context.WithCancel(t.Context())
@@ -106,7 +106,7 @@ func (m *mapReduceTest) yarn(t *testing.T) {
 	}
 }
 
-// nameNode takes the name node away twice: between two jobs, and while a mapper works.
+// nameNode stops the name node twice: between two jobs, and while a mapper works.
 func (m *mapReduceTest) nameNode(t *testing.T) {
 	out := m.cluster.URL("/models/again")
 	cmd := exec.Command(string(m.taxon), append(m.engine("yarn", "--max-sweeps", "3", "--map-tasks", "2", "--out", out),
@@ -142,7 +142,7 @@ func (m *mapReduceTest) nameNode(t *testing.T) {
 	}
 }
 
-// awaitFile waits until a file is there.
+// awaitFile waits until a file exists.
 func (m *mapReduceTest) awaitFile(t *testing.T, path string) {
 	t.Helper()
 	for range 2400 {
@@ -154,12 +154,12 @@ func (m *mapReduceTest) awaitFile(t *testing.T, path string) {
 	t.Fatalf("%s does not appear", path)
 }
 
-// killMapper kills -9 the first mapper that runs on a cluster.
+// killMapper kills the first mapper on a cluster with kill -9.
 func killMapper(ctx context.Context, c *Cluster) bool {
 	return withMapper(ctx, c, func(pid int) bool { return syscall.Kill(pid, syscall.SIGKILL) == nil })
 }
 
-// withMapper does something as soon as a mapper runs on a cluster.
+// withMapper calls do as soon as a mapper runs on a cluster.
 func withMapper(ctx context.Context, c *Cluster, do func(pid int) bool) bool {
 	for ctx.Err() == nil {
 		pids, lines, err := c.Containers("taxon")
@@ -174,9 +174,10 @@ func withMapper(ctx context.Context, c *Cluster, do func(pid int) bool) bool {
 	return false
 }
 
-// input: exit status 2, one line that says what is wrong, and nothing left behind.
+// input checks that mistakes end with status 2 and one line, and leave no files.
 func (m *mapReduceTest) input(t *testing.T) {
-	t.Setenv("HADOOP_ROOT_LOGGER", "WARN,console") // says neither a job's id nor why it was refused
+	// the log then has neither a job's id nor the reason for its refusal
+	t.Setenv("HADOOP_ROOT_LOGGER", "WARN,console")
 	nobody := t.TempDir()
 	if err := os.CopyFS(nobody, os.DirFS(m.cluster.Conf())); err != nil {
 		t.Fatal(err)
@@ -230,7 +231,7 @@ func (m *mapReduceTest) input(t *testing.T) {
 	}
 }
 
-// resume kills the driver (-9) behind a sweep; the same command goes on there.
+// resume kills the driver (-9) after a sweep. The same command must continue there.
 func (m *mapReduceTest) resume(t *testing.T) {
 	args := append(m.engine("processes", "--gap", "1e-6", "--max-sweeps", "6", "--out", m.cluster.URL("/models/again")),
 		"--json")

@@ -10,7 +10,8 @@ import (
 	"taxon/internal/fs"
 )
 
-// multiLabelRows are instances with some two labels of eight, features that tell them, and noise.
+// multiLabelRows generates instances with about two labels of eight, features that indicate them,
+// and noise.
 func multiLabelRows(rows int, seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var b bytes.Buffer
@@ -35,8 +36,8 @@ func multiLabelRows(rows int, seed uint64) []byte {
 	return b.Bytes()
 }
 
-// TestMultiLabel: a model whose label sets are cut by what was fitted on held-out instances
-// is the same in HDFS as here, whatever trains it, and what predict and eval make of it.
+// TestMultiLabel checks that a model with cut-offs fitted on held-out instances is the same in HDFS
+// as locally, by every engine, and so are the outputs of predict and eval.
 func TestMultiLabel(t *testing.T) {
 	c := startCluster(t, Options{DataNodes: 1, Replication: 1})
 	taxon := buildCommand(t)
@@ -53,7 +54,7 @@ func TestMultiLabel(t *testing.T) {
 		put(t, at("train.svm"), train)
 		put(t, at("test.svm"), test)
 		for _, engine := range []string{"", "--engine mapreduce --runner processes"} {
-			for _, force := range []string{"", "--force"} { // over a model that is there, too
+			for _, force := range []string{"", "--force"} { // also in place of an existing model
 				args := append([]string{"train", "--data", at("train.svm"), "--out", at("model")}, strings.Fields(engine+" "+
 					force)...)
 				if engine != "" {

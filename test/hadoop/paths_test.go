@@ -10,8 +10,8 @@ import (
 	"taxon/internal/fs"
 )
 
-// TestPaths is about paths that are easily got wrong: patterns over closed folders, folders of
-// parts, other spellings, places that are taken or missing.
+// TestPaths checks difficult paths: patterns over closed folders, folders of parts, other
+// spellings, existing and missing places.
 func TestPaths(t *testing.T) {
 	c := startCluster(t, Options{DataNodes: 1, Replication: 1})
 	t.Run("closed folder", func(t *testing.T) { testClosedFolder(t, c) })
@@ -24,7 +24,7 @@ func TestPaths(t *testing.T) {
 	nothingBut(t, ".")
 }
 
-// testClosedFolder: what a pattern may not look into is told, not left out.
+// testClosedFolder checks that a folder which a pattern cannot list is reported and not left out.
 func testClosedFolder(t *testing.T, c *Cluster) {
 	for _, name := range []string{"/glob/wf/part-0", "/glob/wft/part-0", "/glob/wft/part-1", "/glob/xf"} {
 		path := c.URL(name)
@@ -49,12 +49,12 @@ func testClosedFolder(t *testing.T, c *Cluster) {
 	}
 }
 
-// asUser is the root of the cluster's file system as another user sees it.
+// asUser returns the root of the cluster's file system as another user.
 func asUser(c *Cluster, name string) string {
 	return fs.Scheme + name + "@" + c.URL("")[len(fs.Scheme):]
 }
 
-// testTune: a search in HDFS finds what one here finds, continues with what is there, and train
+// testTune checks that a search in HDFS gives the results of a local one, resumes, and that train
 // reads its job file.
 func testTune(t *testing.T, c *Cluster, taxon cli) {
 	local, remote := t.TempDir(), c.URL("/tune")
@@ -73,7 +73,7 @@ func testTune(t *testing.T, c *Cluster, taxon cli) {
 		points := fs.Join(out, "points")
 		names, err := fs.ReadDirNames(points)
 		if err != nil || len(names) != 12 {
-			// what it tells and the predictions, of three points in two folds
+			// the result and the predictions of three points in two folds
 			t.Fatalf("points: %q, %v", names, err)
 		}
 		if err := fs.RemoveAll(fs.Join(points, names[0])); err != nil {
@@ -84,7 +84,7 @@ func testTune(t *testing.T, c *Cluster, taxon cli) {
 			t.Errorf("%s: first %v, then %v", root, first, again)
 		}
 		taxon.run(t, 2, "tune", "--data", data, "--out", out, "--folds", "3")
-		taxon.run(t, 2, "tune", "--data", data, "--out", root) // holds something else
+		taxon.run(t, 2, "tune", "--data", data, "--out", root) // the folder holds something else
 		model := taxon.figures(t, "train", "--job", fs.Join(out, "job.yaml"), "--out", fs.Join(root, "model"))
 		chosen = append(chosen, []any{first["options"], values(first), model["weights_sha256"]})
 	}
@@ -94,7 +94,7 @@ func testTune(t *testing.T, c *Cluster, taxon cli) {
 	taxon.run(t, 2, "train", "--job", remote+"/none.yaml", "--out", filepath.Join(local, "m"))
 }
 
-// values are the results of a search's points.
+// values returns the results of a search's points.
 func values(table map[string]any) (out []any) {
 	points, _ := table["points"].([]any)
 	for _, p := range points {
@@ -104,7 +104,7 @@ func values(table map[string]any) (out []any) {
 	return out
 }
 
-// testInfo: a pattern and a folder of parts are looked at like the file that they make up.
+// testInfo checks that info treats a pattern and a folder of parts like the file that they form.
 func testInfo(t *testing.T, c *Cluster, taxon cli) {
 	rows := multiLabelRows(100, 1)
 	half := bytes.LastIndexByte(rows[:len(rows)/2], '\n') + 1
@@ -131,8 +131,8 @@ func testInfo(t *testing.T, c *Cluster, taxon cli) {
 	}
 }
 
-// testSpellings: hdfs:/x and HDFS:///x are hdfs:///x; a missing folder is named, and a model
-// that is there is replaced on demand only.
+// testSpellings checks that hdfs:/x and HDFS:///x mean hdfs:///x, that a missing folder is named,
+// and that an existing model is replaced only on request.
 func testSpellings(t *testing.T, c *Cluster, taxon cli) {
 	t.Setenv("HADOOP_CONF_DIR", c.Conf())
 	put(t, "hdfs:///spelled.svm", multiLabelRows(60, 1))

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestProof trains three times, from and to HDFS: in one process, on a cluster that YARN has
-// placed, and by MapReduce. The cluster is scaled and loses processes, MapReduce a mapper.
-// The weights and their exports are the same bytes.
+// TestProof trains three times, from and to HDFS: in one process, on a cluster that YARN runs, and
+// by MapReduce. The cluster is scaled and loses processes, MapReduce loses a mapper. The weights
+// and their exports must have the same bytes.
 func TestProof(t *testing.T) {
 	y := newYarnCase(t, 6144)
 	gen, set := y.c.URL("/gen"), y.c.URL("/set")
@@ -21,20 +21,20 @@ func TestProof(t *testing.T) {
 	y.taxon.run(t, 0, "ingest", "--data", gen+"/train.svm", "--out", set)
 	data := []string{"--data", set, "--hierarchy", gen + "/hierarchy.txt", "--gap", "1e-12", "--max-sweeps"}
 	t.Run("cluster", func(t *testing.T) {
-		y.job = slices.Concat(data, []string{"60"}) // enough for all that happens to it
+		y.job = slices.Concat(data, []string{"60"}) // enough sweeps for all disturbances
 		sum, export := y.embedded(t)
 		y.compare(t, nil, y.some(t), sum, export, 12*time.Minute)
 		y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--purge", "--yes")
 	})
 	t.Run("mapreduce", func(t *testing.T) {
-		y.job = slices.Concat(data, []string{"2"}) // a job of Hadoop's each
+		y.job = slices.Concat(data, []string{"2"}) // each sweep takes a job of Hadoop's
 		sum, export := y.embedded(t)
 		y.mapReduce(t, []string{"--map-tasks", "2"}, sum, export)
 	})
 }
 
-// TestProofLong does it to WordNet's frequent classes, and with the same sweeps for all
-// three: TAXON_DATA=DIR make hadoop-long.
+// TestProofLong does the same with WordNet's frequent classes, with the same number of sweeps for
+// all three: TAXON_DATA=DIR make hadoop-long.
 func TestProofLong(t *testing.T) {
 	data := os.Getenv("TAXON_DATA")
 	if os.Getenv("TAXON_HADOOP_LONG") == "" || data == "" {
@@ -44,7 +44,7 @@ func TestProofLong(t *testing.T) {
 	set, tree := y.c.URL("/wordnet-freq"), y.c.URL("/tree.txt")
 	y.taxon.run(t, 0, "ingest", "--data", filepath.Join(data, "wordnet-freq", "train.svm.xz"), "--out", set)
 	y.c.admin(t, "-put", filepath.Join(data, "wordnet-freq", "tree.txt"), tree)
-	y.job = []string{"--data", set, "--hierarchy", tree, "--gap", "1e-2", "--max-sweeps", "12"} // as many jobs of Hadoop's
+	y.job = []string{"--data", set, "--hierarchy", tree, "--gap", "1e-2", "--max-sweeps", "12"} // as many of Hadoop's jobs
 	began := time.Now()
 	lap := func(what string) {
 		t.Logf("%s: %.0f s", what, time.Since(began).Seconds())
@@ -59,11 +59,11 @@ func TestProofLong(t *testing.T) {
 	lap("by MapReduce")
 }
 
-// mapReduce trains by MapReduce jobs on YARN, kills the first mapper that it sees, and wants
-// the weights and the bytes of the export that the embedded training has given.
+// mapReduce trains by MapReduce jobs on YARN, kills the first mapper, and compares the weights and
+// the bytes of the export with the embedded training's.
 func (y *yarnCase) mapReduce(t *testing.T, flags []string, sum, export string) {
 	t.Helper()
-	if y.c.running[DataNode(1)] == nil { // killed under the cluster
+	if y.c.running[DataNode(1)] == nil { // it was killed during the cluster's training
 		if err := y.c.StartDaemon(DataNode(1)); err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func (y *yarnCase) mapReduce(t *testing.T, flags []string, sum, export string) {
 	}
 }
 
-// logged says whether a container has written a text to its logs.
+// logged reports whether a container has written a text to its logs.
 func (c *Cluster) logged(t *testing.T, text string) (found bool) {
 	t.Helper()
 	err := filepath.WalkDir(c.yarnDir("logs"), func(path string, e iofs.DirEntry, err error) error {

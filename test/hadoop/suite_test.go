@@ -20,8 +20,8 @@ import (
 	"taxon/internal/fs"
 )
 
-// TestConformance is what every kind of file system that taxon reads and writes must do.
-// Each part gets an empty folder.
+// TestConformance checks the requirements for every kind of file system that taxon reads and
+// writes. Each part gets an empty folder.
 func TestConformance(t *testing.T) {
 	parts := []struct {
 		name string
@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 		for _, p := range parts {
 			t.Run(p.name, func(t *testing.T) {
 				root := c.URL("/suite/" + p.name)
-				d, err := fs.CreateDir(root+"/seed", false) // makes the folder
+				d, err := fs.CreateDir(root+"/seed", false) // this creates the folder
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -60,7 +60,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// noise is n bytes that no two seeds share.
+// noise returns n random bytes, which depend on the seed.
 func noise(seed uint64, n int) []byte {
 	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
 	b := make([]byte, n)
@@ -105,7 +105,7 @@ func testFiles(t *testing.T, root string) {
 			t.Errorf("ReadFile: %d bytes, %v", len(b), err)
 		}
 	}
-	// Odd names are names.
+	// unusual names
 	for _, name := range []string{"with blank", "per%cent?", "größe", "a:b", "#x"} {
 		path := fs.Join(root, name)
 		if strings.HasPrefix(root, "hdfs://") && strings.Contains(name, ":") {
@@ -155,7 +155,7 @@ func testAbort(t *testing.T, root string) {
 	nothingBut(t, root)
 }
 
-// testRace lets several write the same name: one of them wins, whole.
+// testRace writes the same name several times concurrently. One of the files must win, complete.
 func testRace(t *testing.T, root string) {
 	path := fs.Join(root, "out")
 	var group sync.WaitGroup
@@ -210,7 +210,7 @@ func testCompression(t *testing.T, root string) {
 // testParts reads a folder of part files, and a pattern, as one text.
 func testParts(t *testing.T, root string) {
 	put(t, fs.Join(root, "part-00000"), []byte("a 1:1\n"))
-	put(t, fs.Join(root, "part-00001.gz"), zipped(t, []byte("b 2:2"))) // no newline at its end
+	put(t, fs.Join(root, "part-00001.gz"), zipped(t, []byte("b 2:2"))) // without a final newline
 	put(t, fs.Join(root, "part-00002"), nil)
 	put(t, fs.Join(root, "part-00003"), []byte("c 3:3\n"))
 	put(t, fs.Join(root, "_SUCCESS"), nil)
@@ -304,7 +304,7 @@ func testFolders(t *testing.T, root string) {
 		t.Error("there before it was committed")
 	}
 	d.Abort()
-	nothingBut(t, root) // the parents are gone too
+	nothingBut(t, root) // the parents are removed too
 	if err := fill("first", false).Commit(); err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +392,7 @@ func testCancel(t *testing.T, root string) {
 
 func testRemove(t *testing.T, root string) {
 	put(t, fs.Join(root, "x"), []byte("x"))
-	for range 2 { // a second time nothing is there
+	for range 2 { // the second time it does not exist
 		if err := fs.RemoveAll(fs.Join(root, "x")); err != nil {
 			t.Fatal(err)
 		}

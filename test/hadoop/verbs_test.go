@@ -28,7 +28,7 @@ func buildCommand(t *testing.T) cli {
 	return cli(bin)
 }
 
-// run runs a verb that must end with a status, and returns what it prints.
+// run runs a verb that must end with the given status, and returns its output.
 func (c cli) run(t *testing.T, status int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	cmd := exec.Command(string(c), args...)
@@ -52,8 +52,8 @@ func (c cli) figures(t *testing.T, args ...string) map[string]any {
 	return doc
 }
 
-// TestVerbs takes a data set through every verb with hdfs:// paths and compares what comes
-// out with the same on this machine.
+// TestVerbs takes a data set through every verb with hdfs:// paths and compares the results with
+// local ones.
 func TestVerbs(t *testing.T) {
 	c := startCluster(t, Options{DataNodes: 1, Replication: 1})
 	taxon := buildCommand(t)
@@ -106,7 +106,7 @@ func TestVerbs(t *testing.T) {
 	t.Run("resume", func(t *testing.T) { testResume(t, c, taxon, sums[0]) })
 }
 
-// testVerbErrors: exit status 2 and one line.
+// testVerbErrors checks that errors end with status 2 and one line.
 func testVerbErrors(t *testing.T, c *Cluster, taxon cli) {
 	file, set := c.URL("/data/gen/train.svm"), c.URL("/data/set")
 	for _, args := range [][]string{
@@ -132,8 +132,8 @@ func testVerbErrors(t *testing.T, c *Cluster, taxon cli) {
 	}
 }
 
-// testResume interrupts a training whose model goes to HDFS and continues from another
-// machine's view: with an empty cache.
+// testResume interrupts a training whose model goes to HDFS, and continues it with an empty cache,
+// as on another machine.
 func testResume(t *testing.T, c *Cluster, taxon cli, want string) {
 	args := []string{"train", "--data", c.URL("/data/set"), "--hierarchy", c.URL("/data/gen/hierarchy.txt"), "--out",
 		c.URL("/resumed"), "--checkpoint-every", "1", "--checkpoint-seconds", "0.001"}

@@ -20,21 +20,33 @@ import (
 	"time"
 )
 
-// YARNOptions ask for more than HDFS. Any of the first three starts a resource manager and
-// a node manager.
+// YARNOptions configures the services besides HDFS. Each of YARN, Services and History starts a
+// resource manager and a node manager.
 type YARNOptions struct {
-	YARN     bool
-	Services bool              // the REST service API, and the ZooKeeper that it needs
-	History  bool              // MapReduce's history server
-	NodeMB   int               // what the node manager offers; 0: 6144
-	Cores    int               // 0: 16
-	Yarn     map[string]string // further properties of yarn-site.xml
-	MapRed   map[string]string // further properties of mapred-site.xml
+	YARN bool
+
+	// Services starts the REST service API, and the ZooKeeper that it needs.
+	Services bool
+
+	// History starts MapReduce's history server.
+	History bool
+
+	// NodeMB is the memory that the node manager offers, in MiB. 0 stands for 6144.
+	NodeMB int
+
+	// Cores is the number of cores that the node manager offers. 0 stands for 16.
+	Cores int
+
+	// Yarn holds further properties of yarn-site.xml.
+	Yarn map[string]string
+
+	// MapRed holds further properties of mapred-site.xml.
+	MapRed map[string]string
 }
 
 func (o YARNOptions) yarn() bool { return o.YARN || o.Services || o.History }
 
-// Names of YARN's daemons, for StartDaemon and Kill.
+// These are the names of YARN's daemons, for StartDaemon and Kill.
 const (
 	ResourceManager = "resourcemanager"
 	NodeManager     = "nodemanager"
@@ -57,15 +69,15 @@ var yarnPortNames = []string{"rm", "rm-scheduler", "rm-tracker", "rm-admin", "rm
 //go:embed testdata/loopback.c
 var loopback []byte
 
-// ResourceManagerURL is where the resource manager's REST API answers.
+// ResourceManagerURL returns the address of the resource manager's REST API.
 func (c *Cluster) ResourceManagerURL() string { return "http://" + c.at("rm-web") }
 
 func (c *Cluster) at(port string) string { return "127.0.0.1:" + strconv.Itoa(c.yarnPorts[port]) }
 
-// yarnDir is a folder of YARN's below the cluster's.
+// yarnDir returns a folder for YARN below the cluster's.
 func (c *Cluster) yarnDir(name string) string { return filepath.Join(c.dir, "yarn", name) }
 
-// configureYARN writes what YARN needs besides HDFS's configuration.
+// configureYARN writes YARN's configuration, in addition to that of HDFS.
 func (c *Cluster) configureYARN(ctx context.Context) error {
 	if !c.options.yarn() {
 		return nil
@@ -99,8 +111,8 @@ func (c *Cluster) configureYARN(ctx context.Context) error {
 
 func (c *Cluster) taskJava() string { return "-Xmx200m " + strings.Join(c.javaFlags(), " ") }
 
-// yarnSite are YARN's properties. Restarts are survived by all parts (recovery), pauses
-// and bounds are those of a machine that has no time.
+// yarnSite returns YARN's properties. All parts survive restarts (recovery); intervals and limits
+// are short, to save time.
 func (c *Cluster) yarnSite() map[string]string {
 	mb, cores := strconv.Itoa(max(c.options.NodeMB, 0)), strconv.Itoa(max(c.options.Cores, 0))
 	if c.options.NodeMB == 0 {
@@ -141,7 +153,7 @@ func (c *Cluster) yarnSite() map[string]string {
 		"yarn.resourcemanager.store.class":               "org.apache.hadoop.yarn.server.resourcemanager.recovery.LeveldbRMStateStore",
 		"yarn.resourcemanager.leveldb-state-store.path":  c.yarnDir("state"),
 		"yarn.resourcemanager.connect.retry-interval.ms": "1000",
-		// the tests kill masters soon one after the other
+		// the tests kill masters in quick succession
 		"yarn.resourcemanager.am.max-attempts":                             "4",
 		"yarn.timeline-service.enabled":                                    "false",
 		"yarn.webapp.ui2.enable":                                           "false",
@@ -154,7 +166,7 @@ func (c *Cluster) yarnSite() map[string]string {
 		"yarn.service.am.java.opts":                                        c.taskJava(),
 		"yarn.service.container-failure.retry-interval-ms":                 "1000",
 		"yarn.service.readiness-check-interval.seconds":                    "1",
-		"yarn.service.node-blacklist.threshold":                            "10000", // this node is the only one
+		"yarn.service.node-blacklist.threshold":                            "10000", // there is no other node
 		"yarn.service.container-failure-per-component.threshold":           "10000",
 		"hadoop.registry.zk.quorum":                                        c.at("zookeeper"),
 		"yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "1000",
@@ -185,8 +197,8 @@ func (c *Cluster) mapredSite() map[string]string {
 	return p
 }
 
-// writeServiceLib makes the one jar that a service's master gets on its class path: it has
-// nothing in it but the places of all others, where an installation would upload 100 MB.
+// writeServiceLib creates the only jar on the class path of a service's master. Its manifest refers
+// to all others, while an installation would upload 100 MB.
 func (c *Cluster) writeServiceLib() error {
 	jars, err := filepath.Glob(filepath.Join(c.lib, "*.jar"))
 	if err != nil {
@@ -198,7 +210,7 @@ func (c *Cluster) writeServiceLib() error {
 	}
 	var b strings.Builder
 	for line := range strings.SplitSeq(manifest, "\r\n") {
-		for ; len(line) > 70; line = " " + line[70:] { // a manifest's lines have 72 bytes at most
+		for ; len(line) > 70; line = " " + line[70:] { // lines of a manifest have at most 72 bytes
 			b.WriteString(line[:70] + "\r\n")
 		}
 		b.WriteString(line + "\r\n")
@@ -230,7 +242,7 @@ func (c *Cluster) compileLoopback(ctx context.Context) error {
 	return nil
 }
 
-// environment of a daemon; YARN's hand it on to their containers.
+// environment returns the environment of a daemon. YARN's daemons pass it on to their containers.
 func (c *Cluster) environment(name string) []string {
 	env := os.Environ()
 	if yarnDaemons[name] == "" {
@@ -247,7 +259,7 @@ func (c *Cluster) environment(name string) []string {
 	return env
 }
 
-// yarnJava are the arguments that run one of YARN's daemons.
+// yarnJava returns the arguments that run one of YARN's daemons.
 func (c *Cluster) yarnJava(name, class string) []string {
 	args := []string{}
 	if name == zooKeeper {
@@ -257,13 +269,13 @@ func (c *Cluster) yarnJava(name, class string) []string {
 		"-Dhadoop.log.dir=" + filepath.Join(c.dir, "logs")}, c.java(name, class, args...)...)
 }
 
-// sweep kills what containers have left, once its input ends: their processes work in
-// folders of this cluster, and outlive a node manager that is killed. It does so too when
-// all of the tests' processes are told to end; the node manager may start something yet.
+// sweep kills the remaining processes of containers once its input ends: they work in folders of
+// this cluster, and outlive a killed node manager. It also does so when all of the tests' processes
+// are signalled, because the node manager may still start something.
 const sweep = `trap '' INT TERM HUP; read -r line; for i in 1 2 3 4 5; do sleep 0.2; for p in /proc/[0-9]*; do
 case $(readlink $p/cwd) in "$0"/*) kill -9 ${p#/proc/};; esac; done; done`
 
-// startYARN starts the daemons that were asked for.
+// startYARN starts the requested daemons.
 func (c *Cluster) startYARN(ctx context.Context) error {
 	if !c.options.yarn() {
 		return nil
@@ -295,7 +307,7 @@ func (c *Cluster) startYARN(ctx context.Context) error {
 	return nil
 }
 
-// listening waits until a port answers.
+// listening waits until a port accepts connections.
 func (c *Cluster) listening(ctx context.Context, port string) error {
 	return c.until(ctx, port, func() bool {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.at(port))
@@ -321,7 +333,7 @@ func (c *Cluster) YARNReady(ctx context.Context) error {
 	return err
 }
 
-// ask reads a document of the resource manager's.
+// ask reads a document of the resource manager.
 func (c *Cluster) ask(ctx context.Context, path string, doc any) error {
 	req, err := http.NewRequestWithContext(ctx, "GET", c.ResourceManagerURL()+path, nil)
 	if err != nil {
@@ -347,8 +359,8 @@ func (c *Cluster) until(ctx context.Context, what string, ready func() bool) err
 	return nil
 }
 
-// Containers are the processes that run in YARN's containers now: process id and command
-// line, in order of their ids. Only those of programs whose name begins so are given.
+// Containers returns the processes in YARN's containers, with process id and command line, in order
+// of their ids. It returns only programs whose name begins with `name`.
 func (c *Cluster) Containers(name string) (pids []int, lines []string, err error) {
 	local, err := filepath.EvalSymlinks(c.yarnDir("local"))
 	if err != nil {
@@ -378,8 +390,7 @@ func (c *Cluster) Containers(name string) (pids []int, lines []string, err error
 	return pids, lines, nil
 }
 
-// CloseServiceAPI restarts the resource manager without its API for services, as most
-// clusters have it.
+// CloseServiceAPI restarts the resource manager without its API for services, as in most clusters.
 func (c *Cluster) CloseServiceAPI(ctx context.Context) error {
 	c.Kill(ResourceManager)
 	site := c.yarnSite()
@@ -393,8 +404,8 @@ func (c *Cluster) CloseServiceAPI(ctx context.Context) error {
 	return c.YARNReady(ctx)
 }
 
-// WriteCommand writes a program that stands in for the command yarn of an installation: it
-// runs the same class, for `yarn --config DIR app ...`.
+// WriteCommand writes a replacement for the command yarn of an installation: it runs the same
+// class, for `yarn --config DIR app ...`.
 func (c *Cluster) WriteCommand(path string) error {
 	flags := append(c.javaFlags(), "-Dservice.libdir="+c.yarnDir("service-lib"))
 	script := "#!/bin/sh\nconf=$2; shift 2\nexec java -Xmx256m '" + strings.Join(flags, "' '") + "' -cp \"$conf:" +

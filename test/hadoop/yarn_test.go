@@ -18,7 +18,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// yarnCase is a training on a cluster that YARN has placed.
+// yarnCase is a training on a cluster that YARN runs.
 type yarnCase struct {
 	c     *Cluster
 	taxon cli
@@ -26,29 +26,30 @@ type yarnCase struct {
 
 }
 
-// newYarnCase starts HDFS and YARN, whose node offers some MiB, and builds a command that runs on any host.
+// newYarnCase starts HDFS and YARN, whose node offers nodeMB MiB, and builds a command that runs on
+// any host.
 func newYarnCase(t *testing.T, nodeMB int) *yarnCase {
 	c := startCluster(t, Options{DataNodes: 2, Replication: 2, YARNOptions: YARNOptions{Services: true, NodeMB: nodeMB}})
-	y := &yarnCase{c: c, taxon: buildStatic(t)} // before the cache is another, which is Go's, too
+	y := &yarnCase{c: c, taxon: buildStatic(t)} // before the cache changes, which is also Go's
 	t.Setenv("HADOOP_CONF_DIR", c.Conf())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	return y
 }
 
-// placed are the arguments of a small cluster.
+// placed returns the arguments of a small cluster.
 func placed(name string, more ...string) []string {
 	args := []string{"yarn", "up", "--name", name, "--coordinator-memory", "256MiB", "--lease", "3s", "--snapshot-every",
 		"2", "--snapshot-pause", "2s", "--json"}
 	for _, flag := range []string{"--worker-memory", "--store-memory"} {
-		if !slices.Contains(more, flag) { // a flag given twice is warned of
+		if !slices.Contains(more, flag) { // a flag that is given twice causes a warning
 			args = append(args, flag, "512MiB")
 		}
 	}
 	return append(args, more...)
 }
 
-// yarnStatus is what the tests read of `taxon yarn status --json`.
+// yarnStatus is the part of the output of `taxon yarn status --json` that the tests use.
 type yarnStatus struct {
 	State, Coordinator, Address string
 	Application, Diagnostics    string
@@ -67,7 +68,7 @@ func (y *yarnCase) status(t *testing.T, name string) (s yarnStatus) {
 	return s
 }
 
-// jobStatus is what the tests read of `taxon status --json`.
+// jobStatus is the part of the output of `taxon status --json` that the tests use.
 type jobStatus struct {
 	State, Error     string
 	Sweep, Rollbacks int
@@ -76,7 +77,7 @@ type jobStatus struct {
 	}
 }
 
-// ask is a job's status; a coordinator that is just moving is asked again.
+// ask returns a job's status. It retries while the coordinator moves.
 func (y *yarnCase) ask(t *testing.T, job string) (s jobStatus) {
 	t.Helper()
 	var last string
@@ -98,8 +99,8 @@ func (y *yarnCase) ask(t *testing.T, job string) (s jobStatus) {
 	return s
 }
 
-// reach waits until a job has committed a sweep. One that has ended before is a test whose
-// faults came too late.
+// reach waits until a job has committed a sweep. A job that ends earlier fails the test, because
+// its faults came too late.
 func (y *yarnCase) reach(t *testing.T, job string, sweep int) {
 	t.Helper()
 	for range 2400 {
@@ -132,7 +133,7 @@ func (y *yarnCase) done(t *testing.T, job string, limit time.Duration) string {
 	return ""
 }
 
-// kill ends the process of a container at once, as a host that fails does.
+// kill kills the process of a container at once, as a failing host does.
 func (y *yarnCase) kill(t *testing.T, program, with string) {
 	t.Helper()
 	pids, lines, err := y.c.Containers(program)
@@ -148,14 +149,14 @@ func (y *yarnCase) kill(t *testing.T, program, with string) {
 	}
 }
 
-// scale changes the number of workers and wants the coordinator to know as many.
+// scale changes the number of workers and waits until the coordinator has as many.
 func (y *yarnCase) scale(t *testing.T, name string, workers int) {
 	t.Helper()
 	y.taxon.run(t, 0, "yarn", "scale", "--name", name, "--workers", fmt.Sprint(workers))
 }
 
-// settle waits until YARN and the coordinator have again what is wanted; YARN's containers
-// are known when the service's master is there.
+// settle waits until YARN and the coordinator have the given numbers of processes again. YARN's
+// containers are known once the service's master is up.
 func (y *yarnCase) settle(t *testing.T, name string, workers, stores int) {
 	t.Helper()
 	var s yarnStatus
@@ -169,8 +170,8 @@ func (y *yarnCase) settle(t *testing.T, name string, workers, stores int) {
 	t.Fatalf("want %d workers and %d stores: %+v", workers, stores, s)
 }
 
-// embedded trains in one process, from and to HDFS, and exports: the checksums of the
-// weights and of the export to reach.
+// embedded trains in one process, from and to HDFS, and exports. It returns the expected checksums
+// of the weights and of the export.
 func (y *yarnCase) embedded(t *testing.T) (sum, export string) {
 	t.Helper()
 	model, out := y.c.URL("/models/embedded"), y.c.URL("/embedded/")
@@ -182,8 +183,8 @@ func (y *yarnCase) embedded(t *testing.T) (sum, export string) {
 	return figures["weights_sha256"].(string), checksum(t, fs.Clean(out))
 }
 
-// checksum is the SHA-256 of what a file or a folder of part files holds, which may be more
-// than fits into memory.
+// checksum returns the SHA-256 of the content of a file or of a folder of part files, which may be
+// larger than memory.
 func checksum(t *testing.T, path string) string {
 	t.Helper()
 	f, err := fs.Open(t.Context(), fs.Local{}, path)
@@ -198,14 +199,14 @@ func checksum(t *testing.T, path string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// TestYARN trains on a cluster that YARN has placed, that is scaled, and that loses one of
-// everything meanwhile.
+// TestYARN trains on a cluster that YARN runs, that is scaled, and that loses one process of each
+// kind.
 func TestYARN(t *testing.T) {
 	y := newYarnCase(t, 6144)
 	gen, set := y.c.URL("/gen"), y.c.URL("/set")
 	y.taxon.run(t, 0, "generate", "--like", "wordnet", "--scale", "0.02", "--out", gen)
 	y.taxon.run(t, 0, "ingest", "--data", gen+"/train.svm", "--out", set)
-	// enough for all that happens to it
+	// enough sweeps for all disturbances
 	y.job = []string{"--data", set, "--hierarchy", gen + "/hierarchy.txt", "--gap", "1e-12", "--max-sweeps", "100"}
 	t.Run("input", func(t *testing.T) { testYarnInput(t, y) })
 	sum, export := y.embedded(t)
@@ -214,9 +215,8 @@ func TestYARN(t *testing.T) {
 	t.Run("down and up", func(t *testing.T) { testDownUp(t, y, set, elsewhere, sum) })
 }
 
-// compare trains on a cluster that YARN has placed and that is disturbed, and wants the
-// weights and the bytes of the export that the embedded training has given. The cluster
-// stays.
+// compare trains on a cluster that YARN runs, with disturbances, and compares the weights and the
+// bytes of the export with the embedded training's. The cluster keeps running.
 func (y *yarnCase) compare(t *testing.T, up []string, steps []disturbance, sum, export string, limit time.Duration) {
 	t.Helper()
 	y.taxon.run(t, 0, placed("gw", append([]string{"--workers", "2", "--stores", "2"}, up...)...)...)
@@ -243,14 +243,13 @@ func (y *yarnCase) compare(t *testing.T, up []string, steps []disturbance, sum, 
 	}
 }
 
-// disturbance is what happens to a cluster each time its job has gone on by a sweep.
+// disturbance is a change to a cluster. There is one after each sweep of its job.
 type disturbance struct {
 	what string
 	do   func()
 }
 
-// some scales the cluster 2 -> 4 -> 1 and kills a worker, the service's master and a data
-// node.
+// some scales the cluster 2 -> 4 -> 1 and kills a worker, the service's master and a data node.
 func (y *yarnCase) some(t *testing.T) []disturbance {
 	return []disturbance{
 		{"2 -> 4 workers", func() { y.scale(t, "gw", 4) }},
@@ -258,7 +257,7 @@ func (y *yarnCase) some(t *testing.T) []disturbance {
 		{"the service's master", func() {
 			y.kill(t, "java", "ServiceMaster")
 			if s := y.status(t, "gw"); !s.Answers || s.Application == "" || s.Address == "" {
-				t.Errorf("without a master: %+v", s) // what is known is said all the same
+				t.Errorf("without a master: %+v", s) // known values are reported all the same
 			}
 		}},
 		{"a data node", func() { y.c.Kill(DataNode(1)) }},
@@ -266,7 +265,7 @@ func (y *yarnCase) some(t *testing.T) []disturbance {
 	}
 }
 
-// everything is some, and the coordinator, a store, and YARN's own daemons.
+// everything adds to some the coordinator, a store, and YARN's own daemons.
 func (y *yarnCase) everything(t *testing.T) []disturbance {
 	some := y.some(t)
 	return slices.Insert(some, len(some)-1, []disturbance{
@@ -290,9 +289,9 @@ func (y *yarnCase) everything(t *testing.T) []disturbance {
 	}...)
 }
 
-// testDownUp: a cluster that was shut down in the middle of a job continues from HDFS alone.
-// The resource manager has closed its API by then, so that Hadoop's own command does it.
-// The job's data are read where they are, in HDFS.
+// testDownUp checks that a cluster that was shut down in the middle of a job continues from HDFS
+// alone. The resource manager has closed its API by then, so that Hadoop's own command is used. The
+// job's data are read in place, in HDFS.
 func testDownUp(t *testing.T, y *yarnCase, set, dir, sum string) {
 	bin := t.TempDir()
 	if err := y.c.WriteCommand(filepath.Join(bin, "yarn")); err != nil {
@@ -329,14 +328,15 @@ func testDownUp(t *testing.T, y *yarnCase, set, dir, sum string) {
 	}
 }
 
-// replaced are arguments with one in place of another.
+// replaced returns arguments with one replaced by another.
 func replaced(args []string, old, by string) []string {
 	out := slices.Clone(args)
 	out[slices.Index(out, old)] = by
 	return out
 }
 
-// testYarnInput: exit status 2, one line, nothing left in HDFS or YARN.
+// testYarnInput checks that mistakes end with status 2 and one line, and leave nothing in HDFS or
+// YARN.
 func testYarnInput(t *testing.T, y *yarnCase) {
 	dynamic := filepath.Join(t.TempDir(), "no-program")
 	if err := fs.WriteFile(dynamic, []byte("text")); err != nil {

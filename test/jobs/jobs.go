@@ -1,4 +1,4 @@
-// Package jobs makes small training jobs for tests and measurements: data in memory, a
+// Package jobs generates small training jobs for tests and measurements: data in memory, a
 // hierarchy, and the specification that a client would submit.
 package jobs
 
@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/internal/data/dataset"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/linalg/sparse"
@@ -18,15 +19,15 @@ import (
 	"taxon/worker/program"
 )
 
-// Job is data with a hierarchy over its labels; Structure nil: flat.
+// Job is data with a hierarchy over its labels. A nil Structure makes it flat.
 type Job struct {
 	Set       *dataset.Set
 	Structure *taxonomy.Structure
 }
 
-// Small draws a job: short documents of common and of class words, labels at the leaves
-// and at inner nodes of a forest with two roots, a few rows without words, some with two
-// labels. The same arguments give the same job.
+// Small generates a job: short documents of common and of class words, labels at the leaves and
+// internal nodes of a forest with two roots, a few rows without words, some with two labels. The
+// same arguments give the same job.
 func Small(seed uint64, rows, classes int) *Job {
 	r := rand.New(rand.NewPCG(seed, 17))
 	j := &Job{Structure: forest(r, classes)}
@@ -48,7 +49,7 @@ func Small(seed uint64, rows, classes int) *Job {
 	return j
 }
 
-// Awkward draws rows over a dozen features of which some never occur, with duplicates, one
+// Awkward generates rows over a dozen features of which some never occur, with duplicates, one row
 // without features, one without a label, and a class of one row.
 func Awkward(seed uint64, rows, classes int) *Job {
 	const cols = 12
@@ -72,7 +73,7 @@ func Awkward(seed uint64, rows, classes int) *Job {
 	return &Job{Set: newSet(cols, index, value, labels, classes)}
 }
 
-// FirstLabels is the job without its structure, and with the first label of each row alone.
+// FirstLabels returns the job without its structure, and with only the first label of each row.
 func (j *Job) FirstLabels() *Job {
 	s := *j.Set
 	of := make([][]uint32, len(s.Labels))
@@ -92,7 +93,7 @@ func (j *Job) FirstLabels() *Job {
 	return &Job{Set: &s}
 }
 
-// forest hangs class k under an earlier one, mostly; every second class is a leaf.
+// forest puts class k below an earlier one, mostly. Every second class is a leaf.
 func forest(r *rand.Rand, classes int) *taxonomy.Structure {
 	s := &taxonomy.Structure{}
 	for k := range classes {
@@ -107,7 +108,7 @@ func forest(r *rand.Rand, classes int) *taxonomy.Structure {
 
 func name(class int) string { return fmt.Sprintf("class-%d", class) }
 
-// document draws words: common ones, the class's own and those of its neighbours.
+// document generates words: common ones, the class's own and those of its neighbours.
 func document(r *rand.Rand, class uint32, classes, cols int) (idx []uint32, val []float32) {
 	for range 4 {
 		idx = append(idx, uint32(r.IntN(20)), uint32(20+(3*int(class)+r.IntN(6))%(cols-20)))
@@ -126,7 +127,7 @@ func document(r *rand.Rand, class uint32, classes, cols int) (idx []uint32, val 
 	return idx, val
 }
 
-// newSet lays rows out as dataset.Open would, but for the columns' order.
+// newSet arranges rows as dataset.Open does, except for the order of columns.
 func newSet(cols int, index [][]uint32, value [][]float32, labels [][]uint32, classes int) *dataset.Set {
 	s := &dataset.Set{Matrix: sparse.FromRows(cols, index, value), FeatureRows: make([]uint32, cols),
 		LabelBegin: []uint64{0}, PosBegin: []uint64{0}}
@@ -135,7 +136,8 @@ func newSet(cols int, index [][]uint32, value [][]float32, labels [][]uint32, cl
 	for i, row := range index {
 		for k, f := range row {
 			s.FeatureRows[f]++
-			_ = binary.Write(h, binary.LittleEndian, []uint32{uint32(i), f, math.Float32bits(value[i][k])}) // a hash takes all
+			// a hash accepts everything
+			_ = binary.Write(h, binary.LittleEndian, []uint32{uint32(i), f, math.Float32bits(value[i][k])})
 		}
 		for _, l := range labels[i] {
 			s.LabelIndex = append(s.LabelIndex, l)
@@ -155,15 +157,13 @@ func newSet(cols int, index [][]uint32, value [][]float32, labels [][]uint32, cl
 	return s
 }
 
-// Defaults are a job's options where a test wants nothing else.
+// Defaults returns a job's options for tests that need no others.
 func Defaults() *taxonv1.Options {
-	return &taxonv1.Options{
-		Method: "rr-svm", Loss: "hinge", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-3, MaxSweeps: 200,
-		Prune: "empty", Seed: 1, Stiffness: "support", Momentum: "fista",
-	}
+	return methodtest.Options("rr-svm", "loss", "hinge", "schedule", "twoblock", "c", 1, "bias", 1, "gap", 1e-3,
+		"max_sweeps", 200, "prune", "empty", "seed", 1, "stiffness", "support", "momentum", "fista")
 }
 
-// Spec is what a client submits.
+// Spec returns the specification that a client submits.
 func (j *Job) Spec(o *taxonv1.Options) *taxonv1.JobSpec {
 	spec := &taxonv1.JobSpec{Options: o, Data: program.DescribeData(j.Set)}
 	if t := j.Structure; t != nil {
@@ -172,19 +172,19 @@ func (j *Job) Spec(o *taxonv1.Options) *taxonv1.JobSpec {
 	return spec
 }
 
-// Nodes are final weights, node by node, as worker.StreamWeights yields them.
+// Nodes holds final weights, node by node, as worker.StreamWeights yields them.
 type Nodes struct {
 	Columns [][]uint32
 	Values  [][]float32
 }
 
-// Add takes the next node's weights.
+// Add adds the next node's weights.
 func (n *Nodes) Add(_ int, columns []uint32, values []float32) error {
 	n.Columns, n.Values = append(n.Columns, slices.Clone(columns)), append(n.Values, slices.Clone(values))
 	return nil
 }
 
-// Hash tells weights apart by their bits.
+// Hash returns a hash of the weights' bits.
 func (n *Nodes) Hash() string {
 	h := fnv.New128a()
 	for i := range n.Columns {

@@ -1,31 +1,32 @@
-// Package machinetest is a toy training for tests of the state machine and of its server:
-// a job, and figures that its tasks report.
+// Package machinetest is a toy training for tests of the state machine and of its server: a job,
+// and the figures that its tasks report.
 package machinetest
 
 import (
 	"fmt"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	rr "taxon/internal/methods/rr/plan"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Figures are a task's sums by name.
+// Figures holds a task's figures by name.
 type Figures struct{ Primal, Dual, Restart, Visits float64 }
 
-// Sums are the figures as a task of method recursive reports them.
+// Sums returns the figures as a task of recursive regularisation reports them.
 func (f Figures) Sums() method.Sums {
 	out := make(method.Sums, rr.SumVisits+1)
 	out[rr.SumPrimal], out[rr.SumDual], out[rr.SumRestart], out[rr.SumVisits] = f.Primal, f.Dual, f.Restart, f.Visits
 	return out
 }
 
-// LeaseID names a lease.
+// LeaseID returns the id of a lease.
 func LeaseID(l *taxonv1.Lease) *taxonv1.LeaseId {
 	return &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt, Epoch: l.Epoch}
 }
 
-// Params are the parameters of a lease, of the one kind or the other.
+// Params decodes the parameters of a lease, which are of one kind or the other.
 func Params(l *taxonv1.Lease) (m rr.Map, r rr.Reduce) {
 	var err error
 	switch l.Op {
@@ -40,8 +41,8 @@ func Params(l *taxonv1.Lease) (m rr.Map, r rr.Reduce) {
 	return m, r
 }
 
-// Sums is a training whose gap halves with every sweep: P = n (1 + 2^-sweep) over n
-// priced tasks, D = n (1 - 2^-sweep). Every fifth sweep asks for a restart.
+// Sums returns the figures of a training whose gap halves with every sweep: P = n (1 + 2^-sweep)
+// over n tasks with a full pass, D = n (1 - 2^-sweep). Every fifth sweep requests a restart.
 func Sums(l *taxonv1.Lease) method.Sums {
 	var f Figures
 	m, r := Params(l)
@@ -58,8 +59,8 @@ func Sums(l *taxonv1.Lease) method.Sums {
 	return f.Sums()
 }
 
-// Spec is a job on a tree of three levels: 4 groups of 11 terminals, and 3 terminals
-// beside the groups.
+// Spec returns a job on a tree of three levels: 4 groups of 11 terminals, and 3 terminals outside
+// the groups.
 func Spec(schedule string, maxSweeps uint32) *taxonv1.JobSpec {
 	st := &taxonv1.Structure{Names: []string{"root"}}
 	d := &taxonv1.Data{Instances: 500, Features: 30000, Nonzeros: 600_000}
@@ -83,14 +84,14 @@ func Spec(schedule string, maxSweeps uint32) *taxonv1.JobSpec {
 		add(0, fmt.Sprintf("c%d", c), true)
 	}
 	spec := &taxonv1.JobSpec{
-		Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: schedule, C: 1, Bias: 1, Gap: 1e-3,
-			MaxSweeps: maxSweeps, Seed: 7},
+		Options: methodtest.Options("rr-svm", "loss", "hinge", "schedule", schedule, "c", 1, "bias", 1, "gap", 1e-3,
+			"max_sweeps", maxSweeps, "seed", 7),
 		Data: d,
 	}
 	if schedule != "flat" {
 		spec.Structure = st
 	} else {
-		spec.Options.Schedule = "twoblock"
+		spec.Options.Set("schedule", "twoblock")
 	}
 	return spec
 }

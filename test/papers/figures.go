@@ -16,7 +16,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// figure is one of a paper's, drawn from our trainings.
+// figure is a figure of a paper, drawn from our trainings.
 type figure struct {
 	paper, name, data, file string
 	draw                    func(ctx context.Context, r *runner, data, file string) error
@@ -29,10 +29,10 @@ var figures = []figure{
 	{"JMLR", "Figure 2", "enron", "papers-curve.svg", learningCurve},
 }
 
-// samples are drawn for each point of Figure 1 of [NIPS].
+// samples is the number of samples for each point of Figure 1 of [NIPS].
 const samples = 3
 
-// fewExamples is Figure 1 of [NIPS]: F1 with one to five training rows a class.
+// fewExamples draws Figure 1 of [NIPS]: F1 with one to five training rows per class.
 func fewExamples(ctx context.Context, r *runner, data, file string) error {
 	train, test, tree := r.set(data)
 	lines, err := readLines(ctx, train)
@@ -91,7 +91,7 @@ func fewExamples(ctx context.Context, r *runner, data, file string) error {
 	return nil
 }
 
-// drawn are so many rows of each label, or all there are.
+// drawn returns a sample of `each` rows of each label, or all its rows if there are fewer.
 func drawn(lines []string, each int, seed uint64) []byte {
 	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(lines))
 	taken, rows := map[string]int{}, []int(nil)
@@ -109,7 +109,7 @@ func drawn(lines []string, each int, seed uint64) []byte {
 	return out.Bytes()
 }
 
-// learningCurve is Figure 2 of [JMLR]: objective and losses of H-M3 while it trains.
+// learningCurve draws Figure 2 of [JMLR]: objective and losses of H-M3 during training.
 func learningCurve(ctx context.Context, r *runner, data, file string) error {
 	train, test, tree := r.set(data)
 	folder := filepath.Join(r.work, data, "curve")

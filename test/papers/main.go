@@ -1,5 +1,5 @@
-// Command papers makes the tables and figures of the seed papers again, on the data that there is, with
-// the figure that the paper prints in brackets behind ours:
+// Command papers reproduces the tables and figures of the seed papers on the available data. The
+// papers' own figures follow ours in brackets:
 //
 //	TAXON_DATA=DIR go run ./test/papers                   C is 1 where a row names none
 //	TAXON_DATA=DIR go run ./test/papers -tune -work DIR   C by cross-validation: days, which the same command continues

@@ -13,7 +13,8 @@ import (
 	"taxon/test/command"
 )
 
-// small is a folder of data sets of the papers' names, each of some dozens of rows over a tree.
+// small creates a folder of data sets with the papers' names, each of some dozens of rows over a
+// tree.
 func small(t *testing.T) *runner {
 	t.Helper()
 	r := &runner{data: t.TempDir(), work: t.TempDir(), plots: t.TempDir(), seconds: 60, folds: 2, log: io.Discard}
@@ -37,7 +38,7 @@ func small(t *testing.T) *runner {
 		}
 		for name, text := range map[string]string{"train.svm.xz": rows.String(), "test.svm.xz": rows.String(),
 			"hierarchy.txt": edges} {
-			// compression is told by content
+			// the compression is recognised by content
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -46,15 +47,15 @@ func small(t *testing.T) *runner {
 	return r
 }
 
-// TestTables is the short form of all tables: each is made on small data, those of one set with C
-// by cross-validation, with a line a row and every measure in its column, the printed figure behind
-// it. A second run finds what the first one kept.
+// TestTables is the short form of all tables: each is computed on small data, and those of one set
+// with C by cross-validation. It has one line per row, every measure in its column, and the printed
+// figure after it. A second run reuses the results of the first one.
 func TestTables(t *testing.T) {
 	r := small(t)
 	r.tuneFlags = []string{"--C", "0.1,1"}
 	text := map[string]string{}
 	for _, x := range tables {
-		r.tune = x.data == "enron" // the others train what their rows say
+		r.tune = x.data == "enron" // the others train with the C of their rows
 		var out strings.Builder
 		if err := r.table(t.Context(), &out, &x); err != nil {
 			t.Fatalf("%s: %v", x.heading(), err)
@@ -98,7 +99,7 @@ func TestTables(t *testing.T) {
 			}
 		}
 	}
-	r.program = "/nowhere" // what was chosen is kept: no search runs again
+	r.program = "/nowhere" // the choices are cached: no search runs again
 	train, _, tree := r.set("enron")
 	if c, err := r.tuned(t.Context(), r.folder("enron", "--method h-rls"), "hier_f1", []string{"--data", train,
 		"--hierarchy", tree, "--method", "h-rls"}, "h-rls"); err != nil || c != "1" && c != "0.1" {
@@ -122,7 +123,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestRows: every row has the paper's figures or none, and is tested against rows above it.
+// TestRows checks that every row has the paper's figures or none, and is compared with rows above
+// it.
 func TestRows(t *testing.T) {
 	for _, x := range tables {
 		above := map[string]bool{}
@@ -142,7 +144,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestConsistent: a label counts where all nodes above it are predicted, and the lowest are given.
+// TestConsistent checks that a label counts only if all nodes above it are predicted, and that the
+// lowest such labels are returned.
 func TestConsistent(t *testing.T) {
 	above := map[string]string{"a": "r", "b": "r", "a1": "a", "a2": "a", "x": "a1"}
 	for in, want := range map[string]string{"a a1": "a1", "a1": "", "a a1 a2 b": "a1 a2 b", "a x": "a", "a a1 x": "x",

@@ -16,32 +16,33 @@ import (
 	_ "taxon/internal/methods/all"
 )
 
-// runner trains and measures by the program that users have.
+// runner trains and measures with the program that users have.
 type runner struct {
 	program string
 	data    string // TAXON_DATA
-	work    string // models and searches: a folder a data set, in it one a row
+	// work is the folder of models and searches: it has a folder per data set, with one per row.
+	work    string
 	plots   string
 	tune    bool
 	folds   int
-	seconds int // --max-time of a training; 0: none
+	seconds int // --max-time of a training; 0 for none
 	long    bool
 	log     io.Writer
 
-	tuneFlags []string // more flags of tune
+	tuneFlags []string // further flags of tune
 }
 
-// trained is a model and what is known of it.
+// trained is a model and its figures.
 type trained struct {
 	model   string
-	c       string // "" where the method has none
+	c       string // empty if the method has none
 	gap     *float64
 	stopped string
 	cpu     float64
 	test    measures
 }
 
-// measures are the figures of `eval --json`.
+// measures holds the measures of `eval --json`.
 type measures struct {
 	Value  map[string]float64
 	Levels []struct {
@@ -76,17 +77,17 @@ func (m *measures) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// set is where a data set is.
+// set returns the paths of a data set.
 func (r *runner) set(name string) (train, test, tree string) {
 	dir := filepath.Join(r.data, name)
-	tree = filepath.Join(dir, "tree.txt") // the first parents only
+	tree = filepath.Join(dir, "tree.txt") // with the first parents only
 	if _, err := os.Stat(tree); err != nil {
 		tree = filepath.Join(dir, "hierarchy.txt")
 	}
 	return filepath.Join(dir, "train.svm.xz"), filepath.Join(dir, "test.svm.xz"), tree
 }
 
-// folder is that of a row: its flags, without what no file name has.
+// folder returns the folder of a row: its flags, without characters that file names cannot have.
 func (r *runner) folder(data, flags string) string {
 	id := strings.NewReplacer(" --", "_", " ", "_").Replace(strings.TrimPrefix(flags, "--method "))
 	return filepath.Join(r.work, data, id)
@@ -109,7 +110,7 @@ func (r *runner) train(ctx context.Context, t *table, flags string, structured b
 		"--quiet"}, &out.test)
 }
 
-// fit trains, with C by cross-validation where that is asked for and the flags name none.
+// fit trains, with C by cross-validation if that is requested and the flags do not set it.
 func (r *runner) fit(ctx context.Context, t *table, folder, data string, args []string) (*trained, error) {
 	name, out := args[1], &trained{}
 	has, err := options(name)
@@ -141,7 +142,7 @@ func (r *runner) fit(ctx context.Context, t *table, folder, data string, args []
 	}
 	args = append([]string{"train", "--out", out.model, "--json", "--quiet", "--threads", "1", "--max-time",
 		fmt.Sprint(r.seconds)}, args...)
-	kept := out.model + ".json" // of a training that is done, whatever its cap was
+	kept := out.model + ".json" // of a finished training, whatever its cap was
 	raw, err := os.ReadFile(kept)
 	if err != nil {
 		if raw, err = r.output(ctx, args); err != nil {
@@ -158,7 +159,8 @@ func (r *runner) fit(ctx context.Context, t *table, folder, data string, args []
 	return out, nil
 }
 
-// compare tests one model against another on the test rows: p of the sign test and of Wilcoxon's.
+// compare tests one model against another on the test rows. It returns p of the sign test and of
+// Wilcoxon's.
 func (r *runner) compare(ctx context.Context, data string, a, b *trained) (sign, wilcoxon float64, err error) {
 	_, test, tree := r.set(data)
 	var m measures
@@ -167,7 +169,7 @@ func (r *runner) compare(ctx context.Context, data string, a, b *trained) (sign,
 	return m.Sign.P, m.Wilcoxon.P, err
 }
 
-// options are those that a method has.
+// options returns the names of a method's options.
 func options(name string) (map[string]bool, error) {
 	m, err := registry.Lookup(name)
 	if err != nil {
@@ -180,10 +182,11 @@ func options(name string) (map[string]bool, error) {
 	return has, nil
 }
 
-// perRow are the methods that divide C by the number of rows: their grid lies higher.
+// perRow lists the methods that divide C by the number of rows. Their grid has larger values.
 var perRow = []string{"flatmult", "hiermult", "transfer", "hsvm", "ot"}
 
-// tuned is the C that cross-validation finds best for the goal. What was found is kept in the row's folder.
+// tuned returns the C that cross-validation finds best for the goal. It is cached in the row's
+// folder.
 func (r *runner) tuned(ctx context.Context, folder, goal string, args []string, name string) (string, error) {
 	var table struct{ Options map[string]any }
 	kept := filepath.Join(folder, "tuned.json")
@@ -216,7 +219,7 @@ func (r *runner) tuned(ctx context.Context, folder, goal string, args []string, 
 	return fmt.Sprint(c), nil
 }
 
-// call runs a verb and reads the document that it prints.
+// call runs a verb and decodes its output.
 func (r *runner) call(ctx context.Context, args []string, into any) error {
 	out, err := r.output(ctx, args)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"taxon/internal/fs"
 )
 
-// perNode is the SVM of [JMLR] section 5: a machine for each node on all rows, and a pass from the roots that
-// drops nodes whose parent is not predicted. The machines are h-svm's without a hierarchy, on rows that are
-// labelled with their labels and all nodes above these.
+// perNode trains the SVM of [JMLR] section 5: a machine for each node on all rows, and a pass from
+// the roots that drops nodes whose parent is not predicted. The machines are those of h-svm without
+// a hierarchy, on rows that are labelled with their labels and all ancestors of these.
 func (r *runner) perNode(ctx context.Context, t *table) (*trained, error) {
 	train, test, tree := r.set(t.data)
 	edges, err := os.ReadFile(tree)
@@ -61,7 +61,7 @@ func (r *runner) perNode(ctx context.Context, t *table) (*trained, error) {
 		&m.test)
 }
 
-// consistent are the lowest of the labels all of whose ancestors are predicted, too; the root,
+// consistent returns the lowest of the labels all of whose ancestors are also predicted. The root,
 // which every row has, always is.
 func consistent(labels []string, above map[string]string) []string {
 	given, inner := map[string]bool{}, map[string]bool{}
@@ -83,7 +83,7 @@ func consistent(labels []string, above map[string]string) []string {
 	return slices.DeleteFunc(kept, func(l string) bool { return inner[l] })
 }
 
-// widen writes the rows with all nodes above their labels, the root left out.
+// widen writes the rows with all ancestors of their labels, except the root.
 func widen(ctx context.Context, from, to string, above map[string]string) error {
 	lines, err := readLines(ctx, from)
 	if err != nil {
@@ -107,7 +107,7 @@ func widen(ctx context.Context, from, to string, above map[string]string) error 
 	return os.WriteFile(to, out.Bytes(), 0o600)
 }
 
-// readLines reads rows, packed or not.
+// readLines reads the rows of a file, compressed or not.
 func readLines(ctx context.Context, file string) ([]string, error) {
 	f, err := fs.Open(ctx, fs.Local{}, file)
 	if err != nil {

@@ -2,31 +2,33 @@ package main
 
 import "strings"
 
-// table is one of a paper's, on data that there is.
+// table is a table of a paper, on available data.
 type table struct {
 	name string // papers and numbers
 	data string // a folder of TAXON_DATA
-	// of the printed figures: "the paper's own data", or for what the data stand in
+
+	// origin describes the data: "the paper's own data", or the data that they replace.
 	origin string
-	note   string // what to know beside the figures
+	note   string // remarks on the figures
 	goal   string // key of `eval --json` by which C is chosen
-	// C is that of the rows, or 1, whatever is asked for: large data
+
+	// untuned keeps the C of the rows, or 1, in any case. It is set for large data.
 	untuned  bool
 	gapGoal  string // --gap of its trainings
-	timed    bool   // with a column of times
+	timed    bool   // whether there is a column of times
 	form     form
 	measures []measure
 	rows     []row
 }
 
-// form is what the lines of a table are.
+// form says what the lines of a table stand for.
 type form int
 
 const (
-	perMethod  form = iota // a method's measures
+	perMethod  form = iota // the measures of a method
 	statistics             // the data themselves
 	perLevel               // a level of the hierarchy; the methods are columns
-	perSize                // classes with so many training instances
+	perSize                // classes with similar numbers of training instances
 	levels                 // a method; the levels are columns
 )
 
@@ -39,26 +41,27 @@ func (t *table) gap() string {
 	return "0.001"
 }
 
-// measure is a key of `eval --json`, and what its printed figures are multiplied by.
+// measure is a key of `eval --json`, and the factor of its printed figures.
 type measure struct {
 	key, title string
 	scale      float64
 }
 
-// row is a method with its flags, and the paper's figures; none: the paper has none.
+// row is a method with its flags, and the paper's figures, which may be missing.
 type row struct {
 	label, flags string
 	printed      []float64
 	flat         bool    // without the hierarchy
 	minutes      float64 // the paper's training time
 	against      []rival
-	hours        string // not run unless asked for: what it takes
+	hours        string // duration of a row that runs only on request
 }
 
-// tuned says that the row is nothing without a cross-validation: another has C = 1.
+// tuned reports whether the row requires a cross-validation, because another row has C = 1.
 func (r *row) tuned() bool { return strings.HasSuffix(r.label, ", tuned") }
 
-// rival is a row that this one is tested against, and how sure the paper is: † below 5 %, †† below 1 %.
+// rival is a row with which this one is compared, and the paper's significance: † below 5 %, ††
+// below 1 %.
 type rival struct{ label, printed string }
 
 var (
@@ -80,8 +83,9 @@ const (
 	fewHours = "half an hour and more"
 )
 
-// ofSVM is [JMLR]'s SVM: a machine for every node on all rows, and then the breadth-first pass. The program
-// has no such method: it is h-svm without a hierarchy on rows that are labelled with all nodes above their labels.
+// ofSVM holds the flags for [JMLR]'s SVM: a machine for every node on all rows, and then the
+// breadth-first pass. The program has no such method: it is h-svm without a hierarchy on rows that
+// are labelled with all ancestors of their labels.
 const ofSVM = "--method h-svm"
 
 var (
@@ -90,7 +94,7 @@ var (
 	rrlr    = func(p string) []rival { return []rival{{"BLR", p}, {"TD", "††"}} }
 )
 
-// transfers are the methods of [OT] with given flags.
+// transfers returns the rows of the methods of [OT] with given flags.
 func transfers(label, flags string) []row {
 	return []row{
 		{label: "FLATMULT" + label, flags: "--method flatmult" + flags, printed: []float64{7.03, 8.96, 92.97}},
@@ -103,7 +107,7 @@ func transfers(label, flags string) []row {
 
 var transferRows = append(transfers(", C = 1", " --C 1"), transfers(", tuned", "")...)
 
-// tables are those that the data can fill.
+// tables lists the tables that the available data can fill.
 var tables = []table{
 	{name: "[TKDD] Table I, [KDD] Table 1, [NIPS] Table 1", data: "clef", origin: own, form: statistics,
 		rows: []row{{printed: []float64{10000, 1006, 63, 4, 89, 1}}}},

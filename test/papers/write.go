@@ -33,7 +33,7 @@ func (r *runner) table(ctx context.Context, w io.Writer, t *table) error {
 	return err
 }
 
-// statistics writes what the data hold.
+// statistics writes the statistics of the data.
 func (r *runner) statistics(ctx context.Context, w io.Writer, t *table) error {
 	train, test, tree := r.set(t.data)
 	type document struct {
@@ -60,7 +60,7 @@ func (r *runner) statistics(ctx context.Context, w io.Writer, t *table) error {
 	return nil
 }
 
-// cell is our figure with the paper's behind it.
+// cell formats our figure, followed by the paper's.
 func cell(x float64, scale float64, printed []float64, k int) string {
 	s := fmt.Sprintf("%.2f", x*scale)
 	if scale == 1 {
@@ -72,11 +72,11 @@ func cell(x float64, scale float64, printed []float64, k int) string {
 	return s
 }
 
-// methods writes a line a method.
+// methods writes one line per method.
 func (r *runner) methods(ctx context.Context, w io.Writer, t *table) error {
 	models := map[string]*trained{}
 	var lines []string
-	columns := 0 // levels, of which the data know the number
+	columns := 0 // number of levels, which depends on the data
 	for _, row := range t.rows {
 		line := "| " + row.label + " |"
 		switch m, err := r.row(ctx, t, &row); {
@@ -156,7 +156,7 @@ func (r *runner) methods(ctx context.Context, w io.Writer, t *table) error {
 	return nil
 }
 
-// row trains a row; nil: there is nothing to train, or it takes too long.
+// row trains a row. It returns nil if there is nothing to train, or if it takes too long.
 func (r *runner) row(ctx context.Context, t *table, row *row) (*trained, error) {
 	switch {
 	case row.flags == "" || row.hours != "" && !r.long || row.tuned() && !r.tune:
@@ -169,7 +169,8 @@ func (r *runner) row(ctx context.Context, t *table, row *row) (*trained, error) 
 	return r.train(ctx, t, row.flags, true)
 }
 
-// across writes a line a level, or a size of the classes; the rows are two methods, the second against the first.
+// across writes one line per level or class size. The rows are two methods, the second compared
+// with the first.
 func (r *runner) across(ctx context.Context, w io.Writer, t *table) error {
 	var m [2]*trained
 	for k := range m {
@@ -201,7 +202,7 @@ func (r *runner) across(ctx context.Context, w io.Writer, t *table) error {
 		}
 		return nil
 	}
-	for i, s := range m[0].test.Sizes { // those that have a class
+	for i, s := range m[0].test.Sizes { // only sizes that some class has
 		k := slices.Index([]int{1, 6, 11, 21, 51, 101}, s.From)
 		name := fmt.Sprintf("%d to %d", s.From, s.To)
 		if s.To == 0 {

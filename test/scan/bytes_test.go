@@ -13,17 +13,17 @@ import (
 	"taxon/internal/cluster/secure"
 )
 
-// preface opens an HTTP/2 connection, with empty settings behind it.
+// preface opens an HTTP/2 connection, followed by empty settings.
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
-// frame is an HTTP/2 frame whose header may lie about its length.
+// frame returns an HTTP/2 frame. Its header may state a wrong length.
 func frame(length uint32, kind, flags byte, stream uint32, payload []byte) []byte {
 	b := []byte{byte(length >> 16), byte(length >> 8), byte(length), kind, flags}
 	b = binary.BigEndian.AppendUint32(b, stream)
 	return append(b, payload...)
 }
 
-// openings are what a port scanner, a browser or an enemy says first.
+// openings lists the first bytes of port scanners, browsers and attackers.
 func openings() map[string][]byte {
 	r := seeded(1)
 	noise := make([]byte, 64<<10)
@@ -61,7 +61,7 @@ func openings() map[string][]byte {
 	out["pings"] = flood
 	endless := append([]byte(preface), frame(10, 1, 0, 1, headers[:10])...)
 	for range 200 {
-		endless = append(endless, frame(16<<10, 9, 0, 1, noise[:16<<10])...) // continuations without end
+		endless = append(endless, frame(16<<10, 9, 0, 1, noise[:16<<10])...) // endless continuations
 	}
 	out["headers without end"] = endless
 	resets := []byte(preface)
@@ -73,18 +73,18 @@ func openings() map[string][]byte {
 	return out
 }
 
-// shout sends bytes and reads what comes until the other side closes or is silent.
+// shout sends bytes and reads the answer until the other side closes the connection or is silent.
 func shout(t *testing.T, conn net.Conn, data []byte) {
 	t.Helper()
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(300 * time.Millisecond)) // a slower answer is none
-	_, _ = conn.Write(data)                                      // it may have hung up
+	_ = conn.SetDeadline(time.Now().Add(300 * time.Millisecond)) // slower answers are ignored
+	_, _ = conn.Write(data)                                      // the other side may have closed the connection
 	n, err := io.Copy(io.Discard, io.LimitReader(conn, 10<<20))
 	if n >= 10<<20 {
 		t.Error("answers without end")
 	}
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && !isReset(err) {
-		t.Log(err) // closing rudely is its right
+		t.Log(err) // an abrupt close is allowed
 	}
 }
 
@@ -112,7 +112,7 @@ func TestScanPlain(t *testing.T) {
 	alive(t, dial(t, secure.Options{}, s.addr))
 }
 
-// TestScanTLS does so outside and inside of TLS.
+// TestScanTLS does the same outside and inside of TLS.
 func TestScanTLS(t *testing.T) {
 	a, err := secure.OpenAuthority(t.TempDir(), time.Now())
 	if err != nil {

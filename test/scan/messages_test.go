@@ -16,21 +16,22 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/internal/cluster/secure"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// patience bounds a call with an arbitrary message: some methods wait by design.
+// patience bounds a call with an arbitrary message, because some methods wait by design.
 const patience = 150 * time.Millisecond
 
-// heapBound is what the server and the test may hold while they are attacked.
+// heapBound bounds the memory of the server and the test during the attack, in bytes.
 const heapBound = 1 << 30
 
-// texts are strings that have broken something somewhere.
+// texts lists strings that often break programs.
 var texts = []string{"", "a", "../../etc/passwd", "/", "\x00", "store:", "a/b//c", "%s%n", "..", "job-1",
 	strings.Repeat("x", 5000), strings.Repeat("é", 40), "rr-svm", "hinge", "twoblock", "colour", "\u202e", "'; --"}
 
-// fill sets fields of a message at random, nested ones too.
+// fill sets random fields of a message, including nested ones.
 func fill(r *rand.Rand, m protoreflect.Message, depth int) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
@@ -62,7 +63,7 @@ func fill(r *rand.Rand, m protoreflect.Message, depth int) {
 	}
 }
 
-// value is an extreme or a small value of a field's type.
+// value returns an extreme or a small value of a field's type.
 func value(r *rand.Rand, f protoreflect.FieldDescriptor) protoreflect.Value {
 	whole := []uint64{0, 1, 2, 3, 16, 17, 1000, 1 << 20, math.MaxInt32, math.MaxInt32 + 1, math.MaxUint32, math.MaxInt64,
 		math.MaxUint64}[r.IntN(13)]
@@ -91,7 +92,7 @@ func value(r *rand.Rand, f protoreflect.FieldDescriptor) protoreflect.Value {
 	}
 }
 
-// input is the descriptor of a method's request.
+// input returns the descriptor of a method's request.
 func input(t *testing.T, full string) protoreflect.MessageDescriptor {
 	t.Helper()
 	name := strings.ReplaceAll(strings.TrimPrefix(full, "/"), "/", ".")
@@ -102,7 +103,7 @@ func input(t *testing.T, full string) protoreflect.MessageDescriptor {
 	return d.(protoreflect.MethodDescriptor).Input()
 }
 
-// heapStays watches that memory keeps its bound until the test ends.
+// heapStays checks until the end of the test that memory stays within its bound.
 func heapStays(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -114,7 +115,7 @@ func heapStays(t *testing.T) {
 	})
 }
 
-// TestAnyMessage sends arbitrary messages, well formed and not, to every method.
+// TestAnyMessage sends arbitrary messages, well-formed and not, to every method.
 func TestAnyMessage(t *testing.T) {
 	heapStays(t)
 	s := start(t, secure.Options{})
@@ -135,12 +136,12 @@ func TestAnyMessage(t *testing.T) {
 					fill(r, d, 0)
 					data, err := proto.MarshalOptions{AllowPartial: true}.Marshal(d)
 					if err != nil {
-						data = []byte("\xff\xff\xff") // text that is no UTF-8
+						data = []byte("\xff\xff\xff") // invalid UTF-8
 					}
 					switch r.IntN(8) {
-					case 0: // cut
+					case 0: // truncated
 						data = data[:r.IntN(len(data)+1)]
-					case 1: // garbled
+					case 1: // corrupted
 						for range 1 + len(data)/100 {
 							if len(data) > 0 {
 								data[r.IntN(len(data))] ^= byte(1 << r.IntN(8))
@@ -162,7 +163,7 @@ func TestAnyMessage(t *testing.T) {
 	alive(t, conn)
 }
 
-// TestTooLarge: a message over the bound is refused before it is held.
+// TestTooLarge checks that a message above the bound is refused before it is stored.
 func TestTooLarge(t *testing.T) {
 	heapStays(t)
 	s := start(t, secure.Options{})
@@ -174,11 +175,11 @@ func TestTooLarge(t *testing.T) {
 	alive(t, conn)
 }
 
-// spec is a job that is accepted.
+// spec returns a valid job.
 func spec() *taxonv1.JobSpec {
 	s := &taxonv1.JobSpec{
-		Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-3,
-			MaxSweeps: 3, Seed: 7},
+		Options: methodtest.Options("rr-svm", "loss", "hinge", "schedule", "twoblock", "c", 1, "bias", 1, "gap", 1e-3,
+			"max_sweeps", 3, "seed", 7),
 		Data: &taxonv1.Data{Path: "store:" + strings.Repeat("ab", 32), Fingerprint: strings.Repeat("ab", 32),
 			Instances: 500, Features: 3000, Nonzeros: 60_000},
 		Structure: &taxonv1.Structure{Names: []string{"root"}},
@@ -218,7 +219,7 @@ func twist(r *rand.Rand, m protoreflect.Message) {
 	}
 }
 
-// TestTwistedJobs submits jobs that are almost right.
+// TestTwistedJobs submits jobs that are almost valid.
 func TestTwistedJobs(t *testing.T) {
 	heapStays(t)
 	s := start(t, secure.Options{})
@@ -253,8 +254,8 @@ func TestTwistedJobs(t *testing.T) {
 	alive(t, conn)
 }
 
-// TestLyingWorker registers, takes tasks and reports what it likes: figures that are no
-// numbers, leases of others, errors without end. Other jobs' states stay readable.
+// TestLyingWorker registers, takes tasks and reports false results: figures that are not numbers,
+// leases of others, endless errors. The states of other jobs must stay readable.
 func TestLyingWorker(t *testing.T) {
 	heapStays(t)
 	s := start(t, secure.Options{})
@@ -273,7 +274,7 @@ func TestLyingWorker(t *testing.T) {
 		taken += lie(t, r, tasks, registered.Worker)
 	}
 	if taken < 5 {
-		// some 20 are; on a busy machine most calls for a lease run out of time
+		// about 20 are; on a busy machine most calls for a lease time out
 		t.Errorf("%d reports were taken: the lies are too crude to find anything", taken)
 	}
 	list, err := jobs.ListJobs(t.Context(), &taxonv1.ListJobsRequest{})
@@ -288,7 +289,7 @@ func TestLyingWorker(t *testing.T) {
 	alive(t, conn)
 }
 
-// lie gives the number of reports that were taken.
+// lie sends false reports and returns the number of those accepted.
 func lie(t *testing.T, r *rand.Rand, tasks taxonv1.TasksClient, worker string) (taken int) {
 	t.Helper()
 	var held []*taxonv1.Lease
@@ -335,7 +336,7 @@ func lease(t *testing.T, tasks taxonv1.TasksClient, worker string) (*taxonv1.Lea
 	return l.GetLease(), err
 }
 
-// isDown says whether an error means that the coordinator has stopped answering.
+// isDown reports whether an error means that the coordinator no longer answers.
 func isDown(err error) bool {
 	return strings.Contains(err.Error(), "journal") || strings.Contains(err.Error(), "closing")
 }

@@ -1,3 +1,3 @@
 package scan
 
-import _ "taxon/internal/methods/all" // what the tests train by
+import _ "taxon/internal/methods/all" // the methods by which the tests train

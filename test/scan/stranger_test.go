@@ -13,10 +13,10 @@ import (
 	"taxon/internal/cluster/secure"
 )
 
-// quick is enough for a call that is refused.
+// quick is enough time for a call that is refused.
 const quick = 5 * time.Second
 
-// tokens makes a server's file, and a caller's file for each role.
+// tokens creates a server's file, and a caller's file for each role.
 func tokens(t *testing.T) (server string, callers map[secure.Role]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,8 +35,8 @@ func tokens(t *testing.T) (server string, callers map[secure.Role]string) {
 	return filepath.Join(dir, "coordinator.tokens"), callers
 }
 
-// TestStrangers: with tokens required nobody without one is answered, by any method that is
-// registered or by one that is not.
+// TestStrangers checks that, with tokens required, callers without one get no answer from any
+// method, registered or not.
 func TestStrangers(t *testing.T) {
 	server, _ := tokens(t)
 	s := start(t, secure.Options{TokenFile: server, RequireToken: true})
@@ -52,7 +52,7 @@ func TestStrangers(t *testing.T) {
 		for _, m := range methods {
 			if strings.HasPrefix(m.full, "/grpc.health.v1.Health/") {
 				open++
-				if m.full != "/grpc.health.v1.Health/Watch" { // goes on for ever
+				if m.full != "/grpc.health.v1.Health/Watch" { // it never ends
 					if got := call(t, conn, m, quick, nil); got == codes.Unauthenticated {
 						t.Errorf("%s: %s is closed to probes", who, m.full)
 					}
@@ -69,7 +69,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestRolesOverTheWire: each role is refused exactly what the policy does not give it.
+// TestRolesOverTheWire checks that each role is refused exactly the methods that the policy does
+// not grant.
 func TestRolesOverTheWire(t *testing.T) {
 	server, callers := tokens(t)
 	s := start(t, secure.Options{TokenFile: server})
@@ -78,7 +79,7 @@ func TestRolesOverTheWire(t *testing.T) {
 		conn := dial(t, secure.Options{TokenFile: file}, s.addr)
 		for _, m := range s.methods {
 			if strings.HasSuffix(m.full, "/Lease") || strings.HasSuffix(m.full, "/Watch") {
-				continue // they wait
+				continue // these wait
 			}
 			may := (secure.Identity{Roles: []secure.Role{role}}).May(policy[m.full]) || slices.Contains(policy[m.full],
 				secure.Anyone)

@@ -1,8 +1,8 @@
-// Package scan attacks the services of a coordinator and a store shard over real
-// connections: bytes that are no protocol, protocols that are not ours, frames too large,
-// any message in any field to every method, a worker that lies. Nothing may crash, hang or
-// grow without bound; and where identities are asked for, a stranger gets no answer but
-// health. Handlers run in the test's process, so that a panic in one fails the test.
+// Package scan attacks the services of a coordinator and a store shard over real connections:
+// random bytes, foreign protocols, frames that are too large, arbitrary messages in any field to
+// every method, and a worker that lies. Nothing may crash, hang or grow without bound; and if
+// identities are required, a stranger gets no answer but health. Handlers run in the test's
+// process, so that a panic in one fails the test.
 package scan
 
 import (
@@ -31,25 +31,25 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// noStore is the coordinator's view of a store that does as it is told.
+// noStore is the coordinator's view of a store that accepts everything.
 type noStore struct{}
 
 func (noStore) Commit(context.Context, string, uint32, []uint32) error { return nil }
 func (noStore) Drop(context.Context, string, []uint32, uint32) error   { return nil }
 
-// target is a server with all services of taxon, as its processes make them.
+// target is a server with all services of taxon, set up as in its processes.
 type target struct {
 	addr    string
 	methods []method
 }
 
-// method is one of a registered service.
+// method is a method of a registered service.
 type method struct {
 	full                 string // "/package.service/name"
-	fromClient, toClient bool   // streams
+	fromClient, toClient bool   // whether the directions are streams
 }
 
-// dataOf is the command's: what a restored job's state says of its data.
+// dataOf is the command's own: it reads the description of a restored job's data from its state.
 func dataOf(state []byte) (string, *taxonv1.Data, error) {
 	s, err := machine.ReadState(state)
 	if err != nil {
@@ -116,7 +116,7 @@ func dial(t *testing.T, o secure.Options, addr string) *grpc.ClientConn {
 	return c
 }
 
-// alive sees to it that the server still answers.
+// alive checks that the server still answers.
 func alive(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -126,10 +126,10 @@ func alive(t *testing.T, conn *grpc.ClientConn) {
 	}
 }
 
-// raw is a message that is its own bytes.
+// raw is a message that holds its own encoding.
 type raw struct{ data []byte }
 
-// rawCodec sends them as they are.
+// rawCodec sends raw messages unchanged.
 type rawCodec struct{}
 
 func (rawCodec) Marshal(v any) ([]byte, error) { return v.(*raw).data, nil }
@@ -139,7 +139,7 @@ func (rawCodec) Unmarshal(data []byte, v any) error {
 }
 func (rawCodec) Name() string { return "proto" }
 
-// call sends messages to a method and gives the code of the end; at most patience long.
+// call sends messages to a method and returns the final status code. It waits at most for patience.
 func call(t *testing.T, conn *grpc.ClientConn, m method, patience time.Duration, messages ...[]byte) codes.Code {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -151,17 +151,17 @@ func call(t *testing.T, conn *grpc.ClientConn, m method, patience time.Duration,
 	}
 	for _, data := range messages {
 		if stream.SendMsg(&raw{data}) != nil {
-			break // RecvMsg has the reason
+			break // RecvMsg returns the reason
 		}
 	}
 	_ = stream.CloseSend()
 	for range 1000 {
 		if err := stream.RecvMsg(&raw{}); err != nil {
-			return status.Code(err) // io.EOF, the good end, is Unknown
+			return status.Code(err) // the code of io.EOF, the regular end, is Unknown
 		}
 	}
 	return codes.OK
 }
 
-// seeded is the source of a test's inputs; a failure can be run again.
+// seeded returns the source of a test's inputs, so that a failure can be reproduced.
 func seeded(n uint64) *rand.Rand { return rand.New(rand.NewPCG(n, 1)) }

@@ -11,14 +11,14 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// checker holds what the outside has seen, and compares.
+// checker records what clients and workers have observed, and checks the invariants.
 type checker struct {
 	w        *world
 	grants   map[uint64]string // epoch -> lease
 	attempts map[string]uint32 // job/step/task -> committed attempt
 	reports  map[string]bool   // job/step/task/attempt whose report was accepted
 	status   map[string]*taxonv1.JobStatus
-	emitting map[string]uint32 // job -> step that writes its last values
+	emitting map[string]uint32 // job -> step that writes the final values
 	replayed int
 	silence
 }
@@ -28,7 +28,7 @@ func newChecker(w *world) *checker {
 		status: map[string]*taxonv1.JobStatus{}, emitting: map[string]uint32{}, silence: silence{w: w}}
 }
 
-// granted: no epoch is granted twice.
+// granted checks that no epoch is granted twice.
 func (c *checker) granted(l *taxonv1.Lease) {
 	what := fmt.Sprintf("%s step %d task %d attempt %d", l.Job, l.Step, l.Task, l.Attempt)
 	if old, there := c.grants[l.Epoch]; there {
@@ -53,7 +53,8 @@ func (c *checker) accepted(id *taxonv1.LeaseId) {
 	c.attempts[task+"?"] = id.Attempt
 }
 
-// committed: one attempt of each task counts, for good, and its report was accepted.
+// committed checks that one attempt of each task is committed, for good, and that its report was
+// accepted.
 func (c *checker) committed(s machine.CommitStep) {
 	for n, attempt := range s.Attempts {
 		task := fmt.Sprintf("%s/%d/%d", s.Job, s.Step, n)
@@ -67,8 +68,8 @@ func (c *checker) committed(s machine.CommitStep) {
 	}
 }
 
-// told: what users are told never goes back.
-func (c *checker) told(k *coord) {
+// progress checks that the progress that users see never decreases.
+func (c *checker) progress(k *coord) {
 	for _, j := range k.machine.Jobs(k.clock()) {
 		st, err := k.machine.Status(j.Job, k.clock(), 0)
 		if err != nil {
@@ -77,7 +78,7 @@ func (c *checker) told(k *coord) {
 		}
 		old := c.status[j.Job]
 		c.status[j.Job] = st
-		if old == nil || k.synced < len(k.file) { // the real shell answers when it is synced
+		if old == nil || k.synced < len(k.file) { // the real shell answers after the sync
 			if old != nil {
 				c.status[j.Job] = old
 			}
@@ -86,7 +87,7 @@ func (c *checker) told(k *coord) {
 		resumed := old.State == taxonv1.JobState_JOB_STATE_CANCELLED && k.w.faults.Users > 0
 		if st.Sweep < old.Sweep || st.State < old.State && !resumed || st.Rollbacks < old.Rollbacks ||
 			len(st.Trace) < len(old.Trace) {
-			c.w.fail("job %s: told sweep %d %v, then sweep %d %v", j.Job, old.Sweep, old.State, st.Sweep, st.State)
+			c.w.fail("job %s: reported sweep %d %v, then sweep %d %v", j.Job, old.Sweep, old.State, st.Sweep, st.State)
 		}
 		if k.w.faults.Rot+k.w.faults.Wipe == 0 && st.Remade+st.Rollbacks > 0 {
 			c.w.fail("job %s: %d values were made again and %d rollbacks, but no fault took any", j.Job, st.Remade, st.Rollbacks)
@@ -94,7 +95,7 @@ func (c *checker) told(k *coord) {
 	}
 }
 
-// replays: the machine that the journal gives is the machine.
+// replays checks that replaying the journal gives the same machine.
 func (c *checker) replays(k *coord) {
 	m, _, err := rebuild(k.limits, k.file)
 	if err != nil {
@@ -111,8 +112,8 @@ func (c *checker) replays(k *coord) {
 	}
 }
 
-// comparable strips a snapshot of what replaying does not restore: the time of the last event,
-// and tasks that are still listed as returned after they went out again.
+// comparable removes from a snapshot what replaying does not restore: the time of the last event,
+// and tasks that are still listed as returned after they were leased again.
 func comparable(snapshot []byte) ([]byte, error) {
 	var s map[string]json.RawMessage
 	if err := json.Unmarshal(snapshot, &s); err != nil {

@@ -9,7 +9,7 @@ const (
 	storeTries   = 4
 )
 
-// client is the store as a process sees it: placement by hash, replicas, retries.
+// client is the store as a process uses it: placement by hash, replicas, retries.
 type client struct {
 	w        *world
 	self     *process
@@ -17,7 +17,7 @@ type client struct {
 	replicas int
 }
 
-// place lists the shards of a value, best first.
+// place lists the shards of a value, the preferred one first.
 func (c *client) place(k key) []*shard {
 	h := mix(uint64(k.step)<<40 ^ uint64(k.task)<<8 ^ uint64(len(k.job)))
 	out := make([]*shard, c.replicas)
@@ -27,14 +27,14 @@ func (c *client) place(k key) []*shard {
 	return out
 }
 
-// mix is a finaliser of splitmix64.
+// mix is the finaliser of splitmix64.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
 
-// put writes a value to all its replicas; ok is false if one of them is away.
+// put writes a value to all its replicas. ok is false if one of them is unreachable.
 func (c *client) put(k key, hash uint64, done func(ok bool)) {
 	left, good := c.replicas, true
 	for _, s := range c.place(k) {
@@ -47,7 +47,7 @@ func (c *client) put(k key, hash uint64, done func(ok bool)) {
 	}
 }
 
-// try calls a shard until it answers.
+// try calls a shard until it answers, at most tries times.
 func (c *client) try(s *shard, tries int, serve func(answer func(bool)), done func(ok bool)) {
 	call(c.w, c.self, &s.process, storeTimeout, serve, func(_ bool, ok bool) {
 		if ok || tries <= 1 {
@@ -58,14 +58,14 @@ func (c *client) try(s *shard, tries int, serve func(answer func(bool)), done fu
 	})
 }
 
-// read is what came of a get: values by place, those that are lost, or away.
+// read is the result of a get: values by place, lost places, and whether a shard was unreachable.
 type read struct {
 	hash map[taxonv1.Place]uint64
 	lost []taxonv1.Place
 	away bool
 }
 
-// get reads the values of places, replica after replica.
+// get reads the values of places, one replica after the other.
 func (c *client) get(job string, places []taxonv1.Place, done func(read)) {
 	out := read{hash: map[taxonv1.Place]uint64{}}
 	seen := map[taxonv1.Place]bool{}
@@ -79,10 +79,10 @@ func (c *client) get(job string, places []taxonv1.Place, done func(read)) {
 	c.getFrom(job, want, 0, &out, done)
 }
 
-// getFrom asks the n-th replica of each place, and the next one for what is not there.
+// getFrom queries the n-th replica of each place, and the next replica for missing values.
 func (c *client) getFrom(job string, want []taxonv1.Place, n int, out *read, done func(read)) {
 	if len(want) == 0 || n == c.replicas {
-		if out.away = out.away && len(want) > 0; !out.away { // else they may be there: nobody knows
+		if out.away = out.away && len(want) > 0; !out.away { // if a shard was unreachable, the values may still exist
 			out.lost = want
 		}
 		done(*out)

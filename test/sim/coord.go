@@ -9,47 +9,47 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// coord is the coordinator's shell around the real machine, with its journal's file.
+// coord is the coordinator's shell around the real machine, with the file of its journal.
 type coord struct {
 	process
 	w       *world
 	limits  machine.Limits
 	machine *machine.Machine
-	offset  machine.Tick // of its wall clock
-	slow    machine.Tick // disk
-	jam     machine.Tick // nothing is durable before
+	offset  machine.Tick // offset of its wall clock
+	slow    machine.Tick // delay of the disk
+	jam     machine.Tick // nothing becomes durable before this time
 	bug     string
 
 	file    []byte // the journal as the process wrote it
-	synced  int    // bytes that outlive a crash
+	synced  int    // bytes that survive a crash
 	syncing bool
-	held    []held // what waits for a sync
-	records uint64 // that this process wrote
+	held    []held // actions that wait for a sync
+	records uint64 // records that this process has written
 	durable uint64
 
 	jobNames []string
 	store    *client
 	effects  map[string][]func(next func())
-	archive  map[string]checkpoint // on another file system, which does not fail
+	archive  map[string]checkpoint // checkpoints on another file system, which does not fail
 	check    *checker
 	restarts int
 	compacts int
 	batches  int // grants of several tasks
 }
 
-// held is what may be done once the journal is durable up to a length.
+// held is an action to take once the journal is durable up to a length.
 type held struct {
 	upto int
 	do   func()
 }
 
-// checkpoint is what SaveJob keeps.
+// checkpoint is the data that SaveJob stores.
 type checkpoint struct {
 	state  []byte
 	values map[key]uint64
 }
 
-// answer is what an event is answered with.
+// answer is the answer to an event.
 type answer struct {
 	err       error
 	worker    string
@@ -59,7 +59,7 @@ type answer struct {
 	dismissed bool
 }
 
-// clock is the coordinator's wall time.
+// clock returns the coordinator's wall time.
 func (c *coord) clock() machine.Tick {
 	return 1000*second + c.offset + machine.Tick(float64(c.w.now-1000*second)*c.rate)
 }
@@ -76,7 +76,7 @@ func (c *coord) start() {
 	}
 	c.machine, c.file = m, c.file[:whole]
 	c.synced = min(c.synced, len(c.file))
-	if whole == 0 { // synced when it is opened
+	if whole == 0 { // the journal is synced when it is opened
 		c.file = journal.Encode(nil)
 		c.synced = len(c.file)
 	}
@@ -84,7 +84,7 @@ func (c *coord) start() {
 	c.tick()
 }
 
-// rebuild makes the machine of a journal's bytes.
+// rebuild builds the machine from a journal's bytes.
 func rebuild(limits machine.Limits, file []byte) (*machine.Machine, int64, error) {
 	snapshot, records, whole, err := journal.Decode(file)
 	if err != nil {
@@ -108,17 +108,18 @@ func rebuild(limits machine.Limits, file []byte) (*machine.Machine, int64, error
 	return m, whole, nil
 }
 
-// crash loses what was not synced, but for a part that the disk had taken anyway.
+// crash drops the bytes that were not synced, except for a prefix that the disk has already
+// written.
 func (c *coord) crash() {
 	end := c.synced + c.w.rng.IntN(len(c.file)-c.synced+1)
 	c.file = c.file[:end:end]
-	if c.w.chance(0.3) { // the file was lengthened before its bytes arrived
+	if c.w.chance(0.3) { // the file was extended before its bytes arrived
 		c.file = append(c.file, make([]byte, c.w.rng.IntN(40))...)
 	}
 	c.synced = end
 }
 
-// tick lets the machine see the time, and shortens a long journal.
+// tick advances the machine's time, and compacts a long journal.
 func (c *coord) tick() {
 	c.w.after(&c.process, 50*ms, func() {
 		c.execute(c.machine.Step(c.clock(), machine.Time{Pending: c.records - c.durable}))
@@ -129,17 +130,17 @@ func (c *coord) tick() {
 			c.synced = len(c.file)
 			c.compacts++
 		}
-		c.check.told(c)
+		c.check.progress(c)
 		c.check.missed(c)
 		c.tick()
 	})
 }
 
-// step gives the machine an event; then is called when the records behind the answer are durable.
+// step gives the machine an event. then is called when the records before the answer are durable.
 func (c *coord) step(e machine.Event, then func(answer)) {
 	a := c.execute(c.machine.Step(c.clock(), e))
 	c.check.hears(e)
-	if _, ok := e.(machine.Renew); ok { // its answer tells nothing that has to be durable
+	if _, ok := e.(machine.Renew); ok { // the answer contains nothing that must be durable
 		then(a)
 		return
 	}
@@ -160,7 +161,7 @@ func (c *coord) step(e machine.Event, then func(answer)) {
 	})
 }
 
-// execute does what the shell would.
+// execute runs the machine's actions as the real shell would.
 func (c *coord) execute(actions []machine.Action) (a answer) {
 	for _, action := range actions {
 		switch x := action.(type) {
@@ -203,7 +204,7 @@ func (c *coord) execute(actions []machine.Action) (a answer) {
 	return a
 }
 
-// hold does something once everything written so far is durable.
+// hold runs do once everything written so far is durable.
 func (c *coord) hold(do func()) {
 	if c.bug == "coordinator acknowledges before sync" || c.synced >= len(c.file) && len(c.held) == 0 {
 		do()
@@ -214,7 +215,7 @@ func (c *coord) hold(do func()) {
 	c.sync()
 }
 
-// sync makes the file durable, as often as it takes.
+// sync makes the file durable, and repeats this as long as necessary.
 func (c *coord) sync() {
 	if c.syncing || c.synced >= len(c.file) {
 		return
@@ -232,7 +233,7 @@ func (c *coord) sync() {
 	})
 }
 
-// effect queues something behind the records so far and the job's other effects.
+// effect queues an action after the records so far and the job's earlier effects.
 func (c *coord) effect(job string, do func(next func())) {
 	c.hold(func() {
 		c.effects[job] = append(c.effects[job], do)
@@ -251,7 +252,7 @@ func (c *coord) nextEffect(job string) {
 	})
 }
 
-// all has every shard do something, however long that takes.
+// all runs do on every shard, however long that takes.
 func (c *coord) all(do func(*shard), done func()) {
 	left := len(c.store.shards)
 	for _, s := range c.store.shards {
@@ -294,7 +295,7 @@ func (c *coord) save(x machine.SaveJob, next func()) {
 	next()
 }
 
-// digest reads a job's weights, once all shards are up, unless it is cancelled meanwhile.
+// digest reads a job's weights once all shards are up, unless it is cancelled in the meantime.
 func (c *coord) digest(job string, next func()) {
 	done := machine.Digested{Job: job, Digest: machine.Digest{WeightsSHA256: job}}
 	for _, s := range c.store.shards {
@@ -311,7 +312,7 @@ func (c *coord) digest(job string, next func()) {
 	})
 }
 
-// load brings a job's last checkpoint back.
+// load restores a job's last checkpoint.
 func (c *coord) load(job string, next func()) {
 	saved := c.archive[job]
 	var keys []key

@@ -2,29 +2,53 @@ package sim
 
 import "taxon/coordinator/machine"
 
-// Faults says what goes wrong, for how long. Times are means between two faults of a kind; 0: never.
+// Faults says which faults occur, and for how long. Times are means between two faults of a kind; a
+// kind with time 0 never occurs.
 type Faults struct {
-	For  machine.Tick // faults end then; the rest is calm
-	Skew bool         // clocks of different rates, and jumps at restarts
+	// For is the time at which faults end. The rest of the run is calm.
+	For machine.Tick
 
-	Lose, Double, Late float64 // chances of each message
-	Straggle           float64 // chance of a task to take very long
+	// Skew gives clocks different rates, and makes them jump at restarts.
+	Skew bool
+
+	// Lose, Double and Late are probabilities for each message.
+	Lose, Double, Late float64
+
+	// Straggle is the probability that a task takes very long.
+	Straggle float64
 
 	KillCoordinator, KillWorker, KillShard machine.Tick
-	Cut                                    machine.Tick // two processes can't talk for a while
-	Pause                                  machine.Tick // a process is stopped, often for longer than a lease
-	Stand                                  machine.Tick // the coordinator is, for a lease or more
-	Jam                                    machine.Tick // its journal takes as long
-	Slow                                   machine.Tick // a disk is slow for a while
-	Rot                                    machine.Tick // a stored value goes bad
-	Wipe                                   machine.Tick // a shard is replaced by an empty one
-	Archive                                bool         // checkpoints are kept elsewhere
-	// jobs are cancelled and resumed, workers drained and stopped
+
+	// Cut partitions two processes for a while.
+	Cut machine.Tick
+
+	// Pause stops a process, often for longer than a lease.
+	Pause machine.Tick
+
+	// Stand stops the coordinator for a lease or more.
+	Stand machine.Tick
+
+	// Jam delays the sync of the coordinator's journal as long.
+	Jam machine.Tick
+
+	// Slow slows down a disk for a while.
+	Slow machine.Tick
+
+	// Rot corrupts a stored value.
+	Rot machine.Tick
+
+	// Wipe replaces a shard by an empty one.
+	Wipe machine.Tick
+
+	// Archive keeps checkpoints on another file system.
+	Archive bool
+
+	// Users cancels and resumes jobs, and drains and stops workers.
 	Users machine.Tick
 }
 
-// Draw chooses faults by a seed: usually several kinds, sometimes few, so that each kind is
-// met alone and together with others.
+// Draw chooses faults by a seed: usually several kinds, sometimes few, so that each kind occurs
+// alone and together with others.
 func Draw(seed uint64) Faults {
 	r := newWorld(seed^0xfa017, Faults{})
 	f := Faults{For: r.between(2*second, 6*second), Skew: r.chance(0.5)}
@@ -57,7 +81,7 @@ func Draw(seed uint64) Faults {
 	return f
 }
 
-// disturb lets the faults begin.
+// disturb starts the faults.
 func (c *cluster) disturb() {
 	f := c.w.faults
 	c.every(f.KillCoordinator, func() { c.kill(&c.coord.process, c.coord.crash, c.restartCoordinator) })
@@ -96,7 +120,7 @@ func (c *cluster) disturb() {
 	c.every(f.Wipe, c.wipe)
 }
 
-// pause stops a process for a time, or for longer.
+// pause stops a process for about d.
 func (c *cluster) pause(p *process, d machine.Tick) {
 	p.paused = max(p.paused, c.w.now+d)
 	if p == &c.coord.process {
@@ -105,7 +129,7 @@ func (c *cluster) pause(p *process, d machine.Tick) {
 	c.w.say("%s is stopped until %.3f", p.name, (p.paused - 1000*second).Seconds())
 }
 
-// every does something again and again until the faults end.
+// every calls do again and again until the faults end.
 func (c *cluster) every(mean machine.Tick, do func()) {
 	if mean == 0 {
 		return
@@ -129,7 +153,7 @@ func (c *cluster) processes() []*process {
 	return out
 }
 
-// kill ends a process at once and starts it again a little later.
+// kill ends a process at once and restarts it after a while.
 func (c *cluster) kill(p *process, crash, start func()) {
 	if !p.up {
 		return
@@ -145,7 +169,7 @@ func (c *cluster) kill(p *process, crash, start func()) {
 	})
 }
 
-// restartCoordinator may find another time on the wall.
+// restartCoordinator restarts the coordinator, perhaps with another wall time.
 func (c *cluster) restartCoordinator() {
 	c.coord.restarts++
 	if c.w.faults.Skew {
@@ -154,8 +178,8 @@ func (c *cluster) restartCoordinator() {
 	c.coord.start()
 }
 
-// vulnerable says whether no job is writing its last values: what is lost of those, nobody
-// asks for before the export.
+// vulnerable reports whether no job is writing its final values, whose loss would go unnoticed
+// until the export.
 func (c *cluster) vulnerable() bool {
 	if !c.coord.up {
 		return false
@@ -168,7 +192,7 @@ func (c *cluster) vulnerable() bool {
 	return true
 }
 
-// rot spoils a value.
+// rot corrupts a value.
 func (c *cluster) rot() {
 	s := c.anyShard()
 	keys := s.keys()

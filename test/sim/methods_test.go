@@ -1,3 +1,3 @@
 package sim
 
-import _ "taxon/internal/methods/all" // what the simulated cluster trains by
+import _ "taxon/internal/methods/all" // the methods by which the simulated cluster trains

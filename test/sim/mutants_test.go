@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// shellBugs are the bugs of the simulated shell and store, by their names in Options.Bug.
+// shellBugs describes the bugs of the simulated shell and store, by their names in Options.Bug.
 var shellBugs = map[string]string{
 	"coordinator acknowledges before sync": "answers go out before the journal is durable",
 	"store acknowledges without a sync":    "a shard acknowledges what a crash takes",
 	"read without checksum":                "a shard gives out values that went bad on its disk",
 }
 
-// A mutant is a bug of production code: a patch in the folder mutants, which no build but that of
-// TestMutants applies. A patch has a line that says what is wrong, an empty line, and a unified
-// diff of one hunk.
+// mutant is a bug of production code: a patch in the folder mutants, which only the build of
+// TestMutants applies. A patch has a line that describes the bug, an empty line, and a unified diff
+// of one hunk.
 type mutant struct {
 	name, what string
 	file       string // slash path from the repository's root
@@ -47,7 +47,7 @@ func readMutants(t *testing.T) []mutant {
 				m.what = line
 			case head:
 				m.file = file
-			case n < 5: // the empty line, the other name, the hunk's place
+			case n < 5: // the empty line, the other name, the hunk's position
 			case line[0] == '-':
 				m.old += line[1:] + "\n"
 			case line[0] == '+':
@@ -62,7 +62,7 @@ func readMutants(t *testing.T) []mutant {
 	return out
 }
 
-// overlay writes a file for `go build -overlay` in which the mutants are applied.
+// overlay writes a file for `go build -overlay` that applies the mutants.
 func overlay(t *testing.T, mutants ...mutant) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,8 +100,8 @@ func overlay(t *testing.T, mutants ...mutant) string {
 	return path
 }
 
-// TestMutantsApply checks that each patch fits today's code and that the code compiles with all of
-// them. TestMutants compiles each one on its own, so it runs seldom.
+// TestMutantsApply checks that each patch applies to the current code and that the code compiles
+// with all of them. TestMutants compiles each one separately, so it runs seldom.
 func TestMutantsApply(t *testing.T) {
 	mutants := readMutants(t)
 	path := overlay(t, mutants...)
@@ -118,11 +118,11 @@ func TestMutantsApply(t *testing.T) {
 }
 
 const (
-	envMutants = "SIM_MUTANTS" // set: TestMutants runs
-	envMutant  = "SIM_MUTANT"  // set in the process of a mutant: what is wrong with it
+	envMutants = "SIM_MUTANTS" // enables TestMutants
+	envMutant  = "SIM_MUTANT"  // in the process of a mutant: the description of the bug
 )
 
-// TestMutants shows that the simulation finds bugs: each one within 100 seeds. A mutant has a test
+// TestMutants checks that the simulation finds each bug within 100 seeds. Each mutant has a test
 // process of its own.
 func TestMutants(t *testing.T) {
 	if what := os.Getenv(envMutant); what != "" {
@@ -148,7 +148,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// findBug plays seeds until one shows the bug.
+// findBug runs seeds until one shows the bug.
 func findBug(t *testing.T, bug, what string) {
 	const most = 100
 	found := false

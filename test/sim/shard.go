@@ -6,13 +6,13 @@ import (
 	"taxon/coordinator/machine"
 )
 
-// key names a value; toy tasks write one each.
+// key identifies a value. Each toy task writes one.
 type key struct {
 	job                 string
 	step, task, attempt uint32
 }
 
-// value is a toy's bytes with their checksum.
+// value holds a toy's bytes with their checksum.
 type value struct {
 	hash   uint64
 	sum    uint64
@@ -23,13 +23,13 @@ func summed(hash uint64) value { return value{hash: hash, sum: hash * 0x9e3779b9
 
 func (v value) good() bool { return v.sum == v.hash*0x9e3779b97f4a7c15 }
 
-// shard is a store shard. What it has acknowledged outlives it; the rest may or may not.
+// shard is a store shard. Acknowledged values survive a crash; others may or may not.
 type shard struct {
 	process
 	w      *world
 	id     string
 	values map[key]value
-	slow   machine.Tick // disk
+	slow   machine.Tick // delay of the disk
 	bug    string
 }
 
@@ -66,7 +66,7 @@ type found struct {
 	ok   bool
 }
 
-// get reads values; a corrupt one is not there.
+// get reads values. A corrupt value counts as missing.
 func (s *shard) get(keys []key) []found {
 	out := make([]found, len(keys))
 	for i, k := range keys {
@@ -77,7 +77,7 @@ func (s *shard) get(keys []key) []found {
 	return out
 }
 
-// commit drops the values of attempts that do not count.
+// commit drops the values of attempts that are not committed.
 func (s *shard) commit(job string, step uint32, attempts []uint32) {
 	for k := range s.values {
 		if k.job == job && k.step == step && (int(k.task) >= len(attempts) || attempts[k.task] != k.attempt) {
@@ -95,7 +95,7 @@ func (s *shard) drop(job string, keep []uint32, before uint32) {
 	}
 }
 
-// crash loses what was not synced, but for what the disk had taken anyway.
+// crash drops the values that were not synced, except for those that the disk has already written.
 func (s *shard) crash() {
 	for _, k := range s.keys() {
 		if !s.values[k].synced && s.w.chance(0.5) {

@@ -6,22 +6,23 @@ import (
 	"taxon/coordinator/machine"
 )
 
-// silence holds when the coordinator has heard of workers and leases last, by what arrived
-// there, and compares with whom it takes for lost. Workers go by their ids, leases by epoch.
+// silence records when the coordinator last heard of workers and leases, from the messages that
+// arrived there, and compares this with those that it takes for lost. Workers are identified by
+// their ids, leases by epoch.
 type silence struct {
 	w     *world
 	lease machine.Tick
-	began machine.Tick            // the coordinator's life
-	heard map[string]machine.Tick // or answered
+	began machine.Tick            // start of the coordinator's process
+	heard map[string]machine.Tick // last message or answer
 	open  map[string]bool         // the answer that names it waits for the journal
-	stood []span                  // when the coordinator was stopped
+	stood []span                  // periods in which the coordinator was stopped
 }
 
 type span struct{ from, to machine.Tick }
 
 func epoch(n uint64) string { return fmt.Sprint("lease ", n) }
 
-// begins: the coordinator is up, and knows no more than its journal.
+// begins records that the coordinator is up, with the knowledge of its journal only.
 func (s *silence) begins(c *coord) {
 	s.lease, s.began = c.limits.Lease, s.w.now
 	if n := len(s.stood); n > 0 {
@@ -30,7 +31,7 @@ func (s *silence) begins(c *coord) {
 	s.heard, s.open = map[string]machine.Tick{}, map[string]bool{}
 }
 
-// stands: the coordinator is stopped until then.
+// stands records that the coordinator is stopped until a time.
 func (s *silence) stands(until machine.Tick) {
 	if n := len(s.stood); n > 0 && s.stood[n-1].to >= s.w.now {
 		s.stood[n-1].to = until
@@ -39,7 +40,7 @@ func (s *silence) stands(until machine.Tick) {
 	s.stood = append(s.stood, span{s.w.now, until})
 }
 
-// hears: an event has arrived.
+// hears records the arrival of an event.
 func (s *silence) hears(e machine.Event) {
 	switch e := e.(type) {
 	case machine.RequestTask:
@@ -54,14 +55,14 @@ func (s *silence) hears(e machine.Event) {
 	}
 }
 
-// answered: the answer that names it for the first time goes out.
+// answered records that the answer that names a worker or lease for the first time is sent.
 func (s *silence) answered(who string) {
 	delete(s.open, who)
 	s.heard[who] = s.w.now
 }
 
-// since is for how long somebody could be heard and was not, and how often the coordinator
-// was stopped meanwhile.
+// since returns the time for which a worker or lease could be heard but was silent, and the number
+// of times that the coordinator was stopped in this time.
 func (s *silence) since(who string, c *coord) (silent machine.Tick, stops int) {
 	from := max(s.heard[who], s.began)
 	silent = s.w.now - from
@@ -74,8 +75,8 @@ func (s *silence) since(who string, c *coord) (silent machine.Tick, stops int) {
 	return machine.Tick(float64(silent) * c.rate), stops
 }
 
-// decided: who is lost was silent for a lease while the coordinator could hear it. Of each
-// time that it was stopped it may count a part.
+// decided checks that a lost worker or lease was silent for a lease while the coordinator could
+// hear it. The coordinator may count a part of each period in which it was stopped.
 func (s *silence) decided(c *coord, r *machine.Record) {
 	who := r.Worker
 	switch {
@@ -100,7 +101,7 @@ func (s *silence) decided(c *coord, r *machine.Record) {
 	}
 }
 
-// missed: who is silent for a lease and a half is lost.
+// missed checks that whoever is silent for a lease and a half is lost.
 func (s *silence) missed(c *coord) {
 	for _, w := range c.machine.Workers() {
 		silent, _ := s.since(w.Worker, c)

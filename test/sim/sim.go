@@ -7,32 +7,32 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Options of a run.
+// Options configures a run.
 type Options struct {
 	Faults   Faults
 	Jobs     []*taxonv1.JobSpec
 	Workers  int
 	Shards   int
 	Replicas int
-	Bug      string // planted in the simulated shell or store; "": none
+	Bug      string // bug of the simulated shell or store; may be empty
 }
 
-// Outcome of a run. Broken lists the invariants that did not hold.
+// Outcome is the result of a run. Broken lists the invariants that were violated.
 type Outcome struct {
-	Weights    [][]uint64 // of each job, in task order
+	Weights    [][]uint64 // weights of each job, in task order
 	Objectives []float64
 	Sweeps     []uint32
 	StoppedBy  []string
 	Broken     []string
 	History    []string
-	Seconds    float64 // simulated
+	Seconds    float64 // simulated seconds
 
 	Kills, Restarts, Compacts, Replayed, Resumed        int
 	Batches                                             int // leases of several tasks
 	Speculated, Remade, Rollbacks, Retried, WorkersLost uint32
 }
 
-// cluster is all that a run has.
+// cluster holds everything of a run.
 type cluster struct {
 	w       *world
 	coord   *coord
@@ -43,10 +43,10 @@ type cluster struct {
 	resumed int
 }
 
-// calmSeconds bounds a run behind its faults: simulated seconds.
+// calmSeconds bounds the simulated time of a run after its faults, in seconds.
 const calmSeconds = 300
 
-// Run runs jobs on a cluster to their end.
+// Run runs jobs on a cluster until they end.
 func Run(seed uint64, o Options) (out Outcome) {
 	w := newWorld(seed, o.Faults)
 	c := &cluster{w: w, users: process{name: "users", up: true, rate: 1}}
@@ -70,7 +70,7 @@ func Run(seed uint64, o Options) (out Outcome) {
 	return out
 }
 
-// build brings all processes up.
+// build starts all processes.
 func (c *cluster) build(o Options) {
 	proc := func(name string) process { return process{name: name, rate: c.rate()} }
 	for i := range o.Shards {
@@ -98,7 +98,7 @@ func (c *cluster) build(o Options) {
 	}
 }
 
-// rate is that of a process's clock.
+// rate returns the rate of a process's clock.
 func (c *cluster) rate() float64 {
 	if !c.w.faults.Skew {
 		return 1
@@ -106,7 +106,7 @@ func (c *cluster) rate() float64 {
 	return 0.8 + 0.4*c.w.rng.Float64()
 }
 
-// submit asks until the coordinator has answered.
+// submit submits a job until the coordinator has answered.
 func (c *cluster) submit(id string, spec *taxonv1.JobSpec) {
 	k := c.coord
 	call(c.w, &c.users, &k.process, callTimeout, func(back func(answer)) {
@@ -121,7 +121,7 @@ func (c *cluster) submit(id string, spec *taxonv1.JobSpec) {
 	})
 }
 
-// ended says whether all jobs have, and notes those that failed.
+// ended reports whether all jobs have ended, and records those that failed.
 func (c *cluster) ended(o Options) bool {
 	k := c.coord
 	if !k.up || k.synced < len(k.file) {
@@ -152,7 +152,7 @@ func (c *cluster) describe() string {
 	return out
 }
 
-// outcome reads what the jobs came to.
+// outcome collects the results of the jobs.
 func (c *cluster) outcome(o Options) Outcome {
 	k := c.coord
 	out := Outcome{Kills: c.kills, Resumed: c.resumed, Restarts: k.restarts, Compacts: k.compacts, Batches: k.batches,

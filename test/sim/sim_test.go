@@ -11,16 +11,17 @@ import (
 	"sync"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
 func TestMain(m *testing.M) {
-	// heaps are small here: the collector would run all the time
+	// heaps are small here, so the collector would run all the time
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 
-// specOf is a job on a tree of three levels, 18 to 480 terminals.
+// specOf returns a job on a tree of three levels, with 18 to 480 terminals.
 func specOf(schedule string, groups, each int, seed uint64) *taxonv1.JobSpec {
 	st := &taxonv1.Structure{Names: []string{"root"}}
 	d := &taxonv1.Data{Instances: 500, Features: 30000, Nonzeros: 600_000}
@@ -40,20 +41,22 @@ func specOf(schedule string, groups, each int, seed uint64) *taxonv1.JobSpec {
 		}
 	}
 	spec := &taxonv1.JobSpec{
-		Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: schedule, C: 1, Bias: 1, Gap: 4e-3, Seed: seed},
-		Data:    d, Structure: st,
+		Options: methodtest.Options("rr-svm", "loss", "hinge", "schedule", schedule, "c", 1, "bias", 1, "gap", 4e-3,
+			"seed", seed),
+		Data: d, Structure: st,
 	}
 	if schedule == "flat" {
-		spec.Structure, spec.Options.Schedule = nil, "twoblock"
+		spec.Structure = nil
+		spec.Options.Set("schedule", "twoblock")
 	}
 	return spec
 }
 
-// jobsOf are the jobs of a seed: one or two, of any schedule.
+// jobsOf returns the jobs of a seed: one or two, of any schedule.
 func jobsOf(seed uint64) (specs []*taxonv1.JobSpec, names []string) {
 	schedules := []string{"twoblock", "twoblock", "parity", "jacobi", "flat"}
 	first := schedules[seed%5]
-	if seed%6 == 4 { // enough blocks for several tasks a lease
+	if seed%6 == 4 { // enough blocks for several tasks per lease
 		specs, names = append(specs, specOf(first, 16, 30, 1)), append(names, first+" wide")
 	} else {
 		specs, names = append(specs, specOf(first, 4, 11, 1)), append(names, first)
@@ -65,13 +68,13 @@ func jobsOf(seed uint64) (specs []*taxonv1.JobSpec, names []string) {
 	return specs, names
 }
 
-// calm remembers the undisturbed runs, job by job.
+// calm caches the undisturbed runs, job by job.
 var calm = struct {
 	sync.Mutex
 	runs map[string]Outcome
 }{runs: map[string]Outcome{}}
 
-// undisturbed is the outcome of a job that runs alone on one worker and nothing goes wrong.
+// undisturbed returns the outcome of a job that runs alone on one worker without faults.
 func undisturbed(name string, spec *taxonv1.JobSpec) Outcome {
 	calm.Lock()
 	defer calm.Unlock()
@@ -86,7 +89,7 @@ func undisturbed(name string, spec *taxonv1.JobSpec) Outcome {
 	return out
 }
 
-// play runs a seed and returns what did not hold.
+// play runs a seed and returns the violated invariants.
 func play(seed uint64, bug string) (Outcome, []string) {
 	specs, names := jobsOf(seed)
 	out := Run(seed, Options{Faults: Draw(seed), Jobs: specs, Workers: 2 + int(seed%3), Shards: 1 + int(seed/2%3),
@@ -110,7 +113,7 @@ func play(seed uint64, bug string) (Outcome, []string) {
 	return out, broken
 }
 
-// replicas beyond the first, where there are shards enough.
+// replicas returns the number of replicas beyond the first, if there are enough shards.
 func replicas(seed uint64) int {
 	if 1+seed/2%3 > 1 && seed%3 == 0 {
 		return 1
@@ -118,7 +121,7 @@ func replicas(seed uint64) int {
 	return 0
 }
 
-// seeds are those of SIM_SEED, or the first SIM_SEEDS, or the first n.
+// seeds returns the range of seeds: SIM_SEED only, or the first SIM_SEEDS, or the first n.
 func seeds(t *testing.T, n uint64) (from, to uint64) {
 	number := func(name string) (uint64, bool) {
 		text := os.Getenv(name)
@@ -140,8 +143,8 @@ func seeds(t *testing.T, n uint64) (from, to uint64) {
 	return 0, n
 }
 
-// inParallel plays seeds, a few at a time, and hands their results over in order, until one is
-// not wanted.
+// inParallel runs several seeds at a time, and passes their results to next in order until it
+// returns false.
 func inParallel[R any](from, to uint64, play func(seed uint64) R, next func(seed uint64, r R) bool) {
 	ahead := uint64(runtime.GOMAXPROCS(0))
 	results := make([]chan R, ahead)
@@ -158,7 +161,7 @@ func inParallel[R any](from, to uint64, play func(seed uint64) R, next func(seed
 	for seed := from; seed < to; seed++ {
 		r := <-results[seed%ahead]
 		if !next(seed, r) {
-			for s := seed + 1; s < min(seed+ahead, to); s++ { // none outlives the test
+			for s := seed + 1; s < min(seed+ahead, to); s++ { // no goroutine outlives the test
 				<-results[s%ahead]
 			}
 			return
@@ -167,14 +170,14 @@ func inParallel[R any](from, to uint64, play func(seed uint64) R, next func(seed
 	}
 }
 
-// played is what play returns.
+// played is the result of play.
 type played struct {
 	Outcome
 	broken []string
 }
 
-// TestSimulation runs seeds with all faults: whatever goes wrong, the jobs end with the
-// bytes of the run in which nothing did.
+// TestSimulation runs seeds with all faults. In spite of them, the jobs must end with the bytes of
+// an undisturbed run.
 func TestSimulation(t *testing.T) {
 	var total Outcome
 	from, to := seeds(t, 100)
@@ -213,7 +216,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// The same seed plays the same run.
+// TestSimulationIsDeterministic checks that the same seed gives the same run.
 func TestSimulationIsDeterministic(t *testing.T) {
 	for _, seed := range []uint64{3, 8} {
 		a, _ := play(seed, "")

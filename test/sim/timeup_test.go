@@ -5,18 +5,18 @@ import (
 	"testing"
 )
 
-// TestTimeUp: jobs whose time is up at any moment, whatever else goes wrong, end with a
-// certificate and weights, and the journal gives the same machine: what nobody had begun
-// when the clock struck is decided once. Whether the time was up depends on the faults, so
-// no bytes are compared.
+// TestTimeUp checks that jobs whose time is up at any moment, with any other faults, end with a
+// certificate and weights, and that the journal gives the same machine: tasks that no worker had
+// begun at that moment are decided on once. Whether the time was up depends on the faults, so no
+// bytes are compared.
 func TestTimeUp(t *testing.T) {
 	capped, remade := 0, uint32(0)
 	from, to := seeds(t, 60)
 	run := func(seed uint64) Outcome {
 		specs, _ := jobsOf(seed)
 		for i, s := range specs {
-			s.Options.Gap = 1e-9
-			s.Options.MaxSeconds = 0.05 + 0.21*float64(seed%29) + float64(i)
+			s.Options.Set("gap", 1e-9)
+			s.Options.Set("max_seconds", 0.05+0.21*float64(seed%29)+float64(i))
 		}
 		return Run(seed, Options{Faults: Draw(seed), Jobs: specs, Workers: 2 + int(seed%3), Shards: 1 + int(seed/2%3),
 			Replicas: 1 + replicas(seed)})

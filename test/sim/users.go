@@ -7,8 +7,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// users cancel jobs and resume them, and take workers out: by draining, or by stopping them
-// in good order.
+// interfere lets users cancel and resume jobs, and remove workers: by draining, or by stopping them
+// in an orderly way.
 func (c *cluster) interfere() {
 	c.every(c.w.faults.Users, func() {
 		switch c.w.rng.IntN(3) {
@@ -25,7 +25,7 @@ func (c *cluster) interfere() {
 	}
 }
 
-// resume looks after jobs that were cancelled, again and again.
+// resume resumes cancelled jobs at intervals.
 func (c *cluster) resume() {
 	c.w.after(&c.users, 300*ms, func() {
 		if c.coord.up {
@@ -40,7 +40,7 @@ func (c *cluster) resume() {
 	})
 }
 
-// ask tells the coordinator something on behalf of a user, until it answers.
+// ask sends an event to the coordinator on behalf of a user, until it answers.
 func (c *cluster) ask(e machine.Event) {
 	k := c.coord
 	call(c.w, &c.users, &k.process, callTimeout, func(back func(answer)) { k.step(e, back) }, func(a answer, ok bool) {
@@ -49,9 +49,9 @@ func (c *cluster) ask(e machine.Event) {
 			c.ask(e)
 		case a.err == nil:
 		case errors.Is(a.err, machine.ErrUnknownMember), errors.Is(a.err, machine.ErrBadMember):
-			// killed, or killed and back under its name
+			// killed, or restarted under its name
 		case errors.Is(a.err, machine.ErrUnknownJob), errors.Is(a.err, machine.ErrNotResumable):
-			// not there yet, or done by now
+			// not there yet, or finished already
 		default:
 			c.w.fail("%T %+v is refused: %v", e, e, a.err)
 		}
@@ -63,14 +63,14 @@ func (c *cluster) anyJob() string {
 	return jobs[c.w.rng.IntN(len(jobs))]
 }
 
-// leave ends a worker in good order; another one takes its place.
+// leave stops a worker in an orderly way. Another one replaces it.
 func (k *worker) leave() {
 	if !k.up || k.id == "" {
 		return
 	}
 	id := k.id
 	k.w.say("%s leaves as %s", k.name, id)
-	k.tell(machine.Leave{Worker: id}, func(answer, bool) {})
+	k.notify(machine.Leave{Worker: id}, func(answer, bool) {})
 	k.w.after(&k.process, 100*ms, func() {
 		k.up = false
 		k.life++

@@ -24,27 +24,29 @@ type worker struct {
 	coord *coord
 	store *client
 
-	id   string // registration; empty: none
+	id   string // registration; empty if there is none
 	held map[uint64]*work
-	// batches that are written and reported while their slots go on; at most slots
+
+	// delivering counts the batches that are being written and reported while their slots continue.
+	// There are at most as many as slots.
 	delivering int
-	ahead      [][]*work // batches that came while all slots worked
+	ahead      [][]*work // batches that arrived while all slots were busy
 }
 
-// batch bounds the tasks that a slot takes together.
+// batch bounds the number of tasks that a slot leases together.
 const batch = 4
 
-// work is a task under way, or one that waits in its batch. lost: its lease is no longer held.
+// work is a task that runs, or that waits in its batch. lost says that its lease is no longer held.
 type work struct {
 	worker string
 	lease  *taxonv1.Lease
-	rest   []*work // of its batch, to be done after it
-	behind bool    // its slot has gone on
+	rest   []*work // the rest of its batch, to be run after it
+	behind bool    // its slot has continued with other work
 	id     *taxonv1.LeaseId
 	lost   bool
 }
 
-// start comes up without any memory of a life before.
+// start starts the worker without memory of an earlier process.
 func (k *worker) start() {
 	k.up, k.id, k.held, k.delivering, k.ahead = true, "", map[uint64]*work{}, 0, nil
 	k.register()
@@ -54,14 +56,14 @@ func (k *worker) start() {
 	k.renew()
 }
 
-// tell gives the coordinator an event and hears the answer.
-func (k *worker) tell(e machine.Event, done func(answer, bool)) {
+// notify sends an event to the coordinator and passes on the answer.
+func (k *worker) notify(e machine.Event, done func(answer, bool)) {
 	c := k.coord
 	call(k.w, &k.process, &c.process, callTimeout, func(back func(answer)) { c.step(e, back) }, done)
 }
 
 func (k *worker) register() {
-	k.tell(machine.Register{Name: k.name, Slots: uint32(k.slots)}, func(a answer, ok bool) {
+	k.notify(machine.Register{Name: k.name, Slots: uint32(k.slots)}, func(a answer, ok bool) {
 		if ok && a.err == nil {
 			k.id = a.worker
 			return
@@ -70,7 +72,7 @@ func (k *worker) register() {
 	})
 }
 
-// unknown notes that a registration is gone, with all that was leased under it.
+// unknown records that a registration is gone, with all its leases.
 func (k *worker) unknown(id string, err error) bool {
 	if !errors.Is(err, machine.ErrUnknownWorker) {
 		return false
@@ -85,7 +87,7 @@ func (k *worker) unknown(id string, err error) bool {
 	return true
 }
 
-// ask gets a slot its next task.
+// ask requests the next task for a slot.
 func (k *worker) ask() {
 	again := func() { k.w.after(&k.process, k.w.between(pollEvery/2, pollEvery), k.ask) }
 	if len(k.ahead) > 0 {
@@ -99,7 +101,7 @@ func (k *worker) ask() {
 		return
 	}
 	id := k.id
-	k.tell(machine.RequestTask{Worker: id, Most: batch}, func(a answer, ok bool) {
+	k.notify(machine.RequestTask{Worker: id, Most: batch}, func(a answer, ok bool) {
 		switch {
 		case !ok:
 			again()
@@ -114,7 +116,7 @@ func (k *worker) ask() {
 	})
 }
 
-// renew keeps leases alive, three times in their life.
+// renew renews leases, three times in their duration.
 func (k *worker) renew() {
 	k.w.after(&k.process, k.coord.limits.Lease/3, func() {
 		k.renew()
@@ -128,7 +130,7 @@ func (k *worker) renew() {
 			}
 		}
 		slices.SortFunc(e.Leases, func(a, b *taxonv1.LeaseId) int { return int(int64(a.Epoch) - int64(b.Epoch)) })
-		k.tell(e, func(a answer, ok bool) {
+		k.notify(e, func(a answer, ok bool) {
 			if !ok || k.unknown(e.Worker, a.err) {
 				return
 			}
@@ -141,8 +143,8 @@ func (k *worker) renew() {
 	})
 }
 
-// batch notes tasks that were leased together. They are run one after the other, and each
-// is reported when it is done, so that messages are lost and processes killed between them.
+// batch records tasks that were leased together. They run one after the other, and each is reported
+// when it is complete, so that messages are lost and processes killed between them.
 func (k *worker) batch(id string, leases []*taxonv1.Lease) (list []*work) {
 	for _, l := range leases {
 		t := &work{worker: id, lease: l, id: &taxonv1.LeaseId{Job: l.Job, Step: l.Step, Task: l.Task, Attempt: l.Attempt,
@@ -156,7 +158,7 @@ func (k *worker) batch(id string, leases []*taxonv1.Lease) (list []*work) {
 	return list
 }
 
-// next continues with the batch, or asks for another one.
+// next continues with the batch, or requests another one.
 func (k *worker) next(t *work) {
 	delete(k.held, t.id.Epoch)
 	if t.behind {
@@ -201,7 +203,7 @@ func (k *worker) work(t *work) {
 			if k.gone(t) {
 				return
 			}
-			if len(t.rest) == 0 && k.delivering < k.slots && k.w.chance(0.5) { // the slot goes on meanwhile
+			if len(t.rest) == 0 && k.delivering < k.slots && k.w.chance(0.5) { // the slot continues in the meantime
 				t.behind, e.Ahead = true, true
 				k.delivering++
 				k.ask()
@@ -219,16 +221,16 @@ func (k *worker) work(t *work) {
 
 // gone ends a task whose lease was lost.
 func (k *worker) gone(t *work) bool {
-	if !t.lost || k.w.chance(0.3) { // some don't notice in time
+	if !t.lost || k.w.chance(0.3) { // some workers do not notice in time
 		return false
 	}
 	k.next(t)
 	return true
 }
 
-// report tells the coordinator until it answers.
+// report reports to the coordinator until it answers.
 func (k *worker) report(t *work, e machine.Report) {
-	k.tell(e, func(a answer, ok bool) {
+	k.notify(e, func(a answer, ok bool) {
 		if !ok && !t.lost {
 			k.w.after(&k.process, k.w.between(10*ms, 100*ms), func() { k.report(t, e) })
 			return
@@ -257,8 +259,8 @@ func reads(l *taxonv1.Lease) []taxonv1.Place {
 	return out
 }
 
-// compute is the toy's mapper and reducer: the hash of what the task is and reads. Step and
-// attempt are not part of it: a task that is done again gives the same.
+// compute is the toy's mapper and reducer: a hash of the task's identity and inputs. Step and
+// attempt are not part of it, so a task that is repeated gives the same result.
 func compute(l *taxonv1.Lease, values map[taxonv1.Place]uint64) uint64 {
 	h := fnv.New64a()
 	var buf [8]byte
@@ -280,8 +282,8 @@ func compute(l *taxonv1.Lease, values map[taxonv1.Place]uint64) uint64 {
 	return h.Sum64()
 }
 
-// sums is a training whose gap halves with every sweep; its last digits depend on the
-// values.
+// sums returns the figures of a training whose gap halves with every sweep. Their last digits
+// depend on the values.
 func sums(l *taxonv1.Lease, hash uint64) method.Sums {
 	s := make(method.Sums, rr.SumVisits+1)
 	s[rr.SumVisits] = 1

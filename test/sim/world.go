@@ -13,26 +13,26 @@ const (
 	second = 1000 * ms
 )
 
-// world is the simulated time, network and all that failed so far.
+// world holds the simulated time, the network and the violations so far.
 type world struct {
 	rng     *rand.Rand
 	faults  Faults
 	now     machine.Tick
 	events  events
 	order   uint64
-	cuts    map[[2]*process]machine.Tick // pairs that can't talk until then
-	broken  []string                     // invariants that did not hold
-	history []string                     // the last things that happened
+	cuts    map[[2]*process]machine.Tick // pairs that are partitioned until a time
+	broken  []string                     // violated invariants
+	history []string                     // the last events
 }
 
-// process is something that can be killed. Its life counts its starts: what was meant
-// for an earlier life is not heard.
+// process is something that can be killed. life counts its starts: messages for an earlier life are
+// dropped.
 type process struct {
 	name   string
 	up     bool
 	life   int
-	paused machine.Tick // deaf and dumb until then
-	rate   float64      // of its clock
+	paused machine.Tick // it neither receives nor sends until then
+	rate   float64      // rate of its clock
 }
 
 type event struct {
@@ -41,7 +41,7 @@ type event struct {
 	do    func()
 }
 
-// events is a heap by time, then by order of making.
+// events is a heap ordered by time, then by creation.
 type events []event
 
 func (e events) Len() int { return len(e) }
@@ -63,13 +63,14 @@ func newWorld(seed uint64, f Faults) *world {
 		cuts: map[[2]*process]machine.Tick{}}
 }
 
-// at has something done at a time.
+// at schedules an action at a time.
 func (w *world) at(t machine.Tick, do func()) {
 	w.order++
 	heap.Push(&w.events, event{at: t, order: w.order, do: do})
 }
 
-// after has a process do something when its clock has moved by d, if it lives on.
+// after schedules an action of a process for when its clock has advanced by d. It is dropped if the
+// process is killed.
 func (w *world) after(p *process, d machine.Tick, do func()) {
 	life := p.life
 	var try func()
@@ -85,8 +86,8 @@ func (w *world) after(p *process, d machine.Tick, do func()) {
 	w.at(w.now+machine.Tick(float64(d)/p.rate), try)
 }
 
-// run does what is due until done says so, or a bound on simulated time or on events is
-// reached; it returns whether done did.
+// run executes due actions until done returns true, or a bound on simulated time or on events is
+// reached. It returns whether done did.
 func (w *world) run(until machine.Tick, done func() bool) bool {
 	for n := 0; n < 5_000_000; n++ {
 		if done() || len(w.broken) > 0 {
@@ -102,12 +103,12 @@ func (w *world) run(until machine.Tick, done func() bool) bool {
 	return false
 }
 
-// fail notes an invariant that does not hold.
+// fail records a violated invariant.
 func (w *world) fail(format string, args ...any) {
 	w.broken = append(w.broken, fmt.Sprintf("at %.3f s: ", (w.now-1000*second).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// say notes what happened, for those who look into a failure.
+// say records an event, for the analysis of a failure.
 func (w *world) say(format string, args ...any) {
 	const kept = 60
 	if len(w.history) >= 2*kept {
@@ -116,16 +117,16 @@ func (w *world) say(format string, args ...any) {
 	w.history = append(w.history, fmt.Sprintf("%9.3f ", (w.now-1000*second).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// chance is true with a probability.
+// chance returns true with a probability.
 func (w *world) chance(p float64) bool { return p > 0 && w.rng.Float64() < p }
 
-// between draws a time, uniformly.
+// between draws a time uniformly.
 func (w *world) between(lo, hi machine.Tick) machine.Tick {
 	return lo + machine.Tick(w.rng.Int64N(int64(hi-lo)+1))
 }
 
-// send carries a message: deliver runs at the receiver unless the network or a crash
-// swallows it, and twice if the network doubles it.
+// send sends a message: deliver runs at the receiver unless the network or a crash loses the
+// message, and twice if the network duplicates it.
 func (w *world) send(from, to *process, deliver func()) {
 	n := 1
 	if w.chance(w.faults.Double) {
@@ -158,8 +159,8 @@ func (w *world) cut(a, b *process) bool {
 	return w.cuts[[2]*process{a, b}] > w.now || w.cuts[[2]*process{b, a}] > w.now
 }
 
-// call asks a process something. serve runs there and answers by its argument, at once or
-// later; done gets the answer once, or ok = false after the timeout.
+// call calls a process. serve runs there and answers by its argument, at once or later. done
+// receives the answer once, or ok = false after the timeout.
 func call[A any](w *world, from, to *process, timeout machine.Tick, serve func(answer func(A)),
 	done func(a A, ok bool)) {
 	open, life := true, from.life

@@ -38,6 +38,6 @@ func WordNetLike(terminals, internals int) *taxonv1.JobSpec {
 			d.FeatureCountsLog = append(d.FeatureCountsLog, uint32(sum))
 		}
 	}
-	return &taxonv1.JobSpec{Data: d, Structure: st, Options: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", C: 1,
-		Gap: 0.01, Bias: 1, Schedule: "twoblock"}}
+	return &taxonv1.JobSpec{Data: d, Structure: st, Options: Options("rr-svm", "loss", "hinge", "c", 1,
+		"gap", 0.01, "bias", 1, "schedule", "twoblock")}
 }

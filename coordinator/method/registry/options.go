@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"taxon/coordinator/method"
@@ -116,6 +117,21 @@ func Find(name, option string) *method.Option { return find(Of(name), option) }
 // Has reports whether a method has an option.
 func Has(name, option string) bool { return Find(name, option) != nil }
 
+// Number returns the value of an option in a job as a number. It is zero if the method does not have
+// the option.
+func Number(o *taxonv1.Options, option string) float64 {
+	if p := Find(o.GetMethod(), option); p != nil {
+		return p.Number(o)
+	}
+	return 0
+}
+
+// Seed returns the seed of a job.
+func Seed(o *taxonv1.Options) uint64 {
+	n, _ := strconv.ParseUint(o.Value("seed"), 10, 64) // Check has parsed it
+	return n
+}
+
 // find returns the option of a name, or nil.
 func find(options []method.Option, name string) *method.Option {
 	for i := range options {
@@ -127,10 +143,10 @@ func find(options []method.Option, name string) *method.Option {
 }
 
 // Fill sets the options of a job, whose method is set, to the values said, and those that it does
-// not have yet (a field of 0 is one that it does not have) to their defaults. The error joins one
-// for each value that does not fit the method, beginning with the option's name. An option that the
-// method lacks may be set to its default, which changes nothing. An option that belongs to a value
-// of another option may be set only beside that value.
+// not have yet to their defaults. The error joins one for each value that does not fit the method,
+// beginning with the option's name. An option that the method lacks may be set to its default, which
+// changes nothing. An option that belongs to a value of another option may be set only beside that
+// value.
 func Fill(o *taxonv1.Options, said Values) error {
 	if _, err := Lookup(o.GetMethod()); err != nil {
 		return err
@@ -147,7 +163,7 @@ func Fill(o *taxonv1.Options, said Values) error {
 			text, err = parse(&p, text, o.GetMethod())
 		}
 		if err == nil && !p.Carried {
-			err = o.Set(p.WireKey(), text)
+			o.Set(p.WireKey(), text)
 		}
 		errs = append(errs, err)
 	}
@@ -215,7 +231,9 @@ func Check(o *taxonv1.Options) error {
 		}
 	}
 	for _, v := range o.GetOwn() {
-		if !slices.ContainsFunc(Options(), func(p method.Option) bool { return p.WireKey() == v.GetName() }) {
+		if !slices.ContainsFunc(Options(), func(p method.Option) bool {
+			return strings.ToLower(p.WireKey()) == v.GetName()
+		}) {
 			errs = append(errs, Lacks(o.GetMethod(), v.GetName()))
 		}
 	}

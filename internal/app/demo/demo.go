@@ -1,14 +1,14 @@
-// Package demo holds the data of `taxon demo`: real text that is small enough to be part of the
-// program, and deep enough to show what a class hierarchy is good for.
+// Package demo holds the data of `taxon demo`: real text, small enough to be part of the program,
+// with a hierarchy deep enough to show the benefit of one.
 //
-// It is a part of WordNet 3.0: the nouns below animal, food and artifact. A document is a noun's
-// synonyms and gloss. Its classes are its direct hypernyms (a few documents have two). The
-// hierarchy follows first hypernyms up to "entity". Classes with fewer than 8 documents are left
-// out. A hash chooses one document in five of each class for the test. Class names are the first
-// synonym, made unique by a number.
+// The text is a part of WordNet 3.0: the nouns below animal, food and artifact. A document is a
+// noun's synonyms and gloss. Its classes are its direct hypernyms; a few documents have two. The
+// hierarchy follows first hypernyms up to "entity". Classes with fewer than 8 documents are
+// omitted. A hash selects one document in five of each class for the test. A class is named by its
+// first synonym, made unique by a number.
 //
-// The program in gen makes the files, and has the reasons for these choices. WordNet may be
-// redistributed with Princeton's notice, LICENSE.wordnet.
+// The program in folder gen generates the files and documents the reasons for these choices.
+// WordNet may be redistributed with Princeton's notice, LICENSE.wordnet.
 package demo
 
 import (
@@ -44,7 +44,7 @@ func Files() (train, test, hierarchy []byte, notice string, err error) {
 	return train, test, hierarchy, string(text), nil
 }
 
-// Credit is the line of the notice that names the owner.
+// Credit returns the line of the notice that names the owner.
 func Credit(notice string) string {
 	for _, line := range strings.Split(notice, "\n") {
 		if strings.Contains(line, "Copyright") {
@@ -54,6 +54,7 @@ func Credit(notice string) string {
 	return ""
 }
 
+// unpack decompresses an embedded file.
 func unpack(name string) ([]byte, error) {
 	packed, err := files.ReadFile(name)
 	if err != nil {

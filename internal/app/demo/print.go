@@ -12,7 +12,7 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// PrintHead says what will be done, and whose text it is.
+// PrintHead announces the trainings of the demo and names the owner of its text.
 func (r *Report) PrintHead(w io.Writer, s console.Style) {
 	fmt.Fprintf(w, "%s\n\n", s.Bold("WordNet's nouns, sorted by their glosses: without a hierarchy, and with one"))
 	fmt.Fprintf(w, "  %s documents to learn from, %s to be tested on; %s classes of animals,\n  food and artifacts in a "+
@@ -21,7 +21,7 @@ func (r *Report) PrintHead(w io.Writer, s console.Style) {
 	fmt.Fprintf(w, "  %s\n\n", s.Dim(r.Licence))
 }
 
-// Print shows the result.
+// Print prints the result.
 func (r *Report) Print(w io.Writer, s console.Style) {
 	r.printScores(w, s)
 	r.printSizes(w, s)
@@ -30,6 +30,7 @@ func (r *Report) Print(w io.Writer, s console.Style) {
 	r.printNext(w, s)
 }
 
+// printScores prints the table of scores.
 func (r *Report) printScores(w io.Writer, s console.Style) {
 	fmt.Fprintf(w, "%s\n\n", s.Bold("Scores on the test documents, in percent"))
 	fmt.Fprintf(w, "  %-20s%9s%10s%8s%11s%9s%10s\n", "method", "micro-F1", "macro-F1", "P@1", "tree loss", "gap",
@@ -52,7 +53,8 @@ func (r *Report) printScores(w io.Writer, s console.Style) {
 		"\n  "+s.Dim("gap: no weights whatever could lower the objective by more than this share."))
 }
 
-// printSizes draws a bar for each bin: to the right of the axis a gain, to the left a loss.
+// printSizes draws a bar for each bin of class sizes: to the right of the axis for a gain, to the
+// left for a loss.
 func (r *Report) printSizes(w io.Writer, s console.Style) {
 	const barWidth = 24
 	fmt.Fprintf(w, "%s\n\n", s.Bold("Macro-F1 by the number of training documents of a class"))
@@ -81,6 +83,7 @@ func (r *Report) printSizes(w io.Writer, s console.Style) {
 	fmt.Fprintln(w)
 }
 
+// printAgreement prints how often the models agree.
 func (r *Report) printAgreement(w io.Writer) {
 	a := r.Agreement
 	fmt.Fprintf(w, "  A true class first: both %s, rr-svm alone %s, bsvm alone %s, neither %s\n  (sign test over all "+
@@ -89,6 +92,7 @@ func (r *Report) printAgreement(w io.Writer) {
 		r.SignTest.P)
 }
 
+// printExamples prints the examples.
 func (r *Report) printExamples(w io.Writer, s console.Style) {
 	if len(r.Examples) == 0 {
 		return
@@ -103,6 +107,7 @@ func (r *Report) printExamples(w io.Writer, s console.Style) {
 	fmt.Fprintln(w)
 }
 
+// printGuess prints the path that a model predicts.
 func printGuess(w io.Writer, s console.Style, method string, path []string, right bool) {
 	if right {
 		fmt.Fprintf(w, "    %-8s%s\n", method, s.Green("right"))
@@ -111,8 +116,8 @@ func printGuess(w io.Writer, s console.Style, method string, path []string, righ
 	fmt.Fprintf(w, "    %-8s%s\n", method, s.Red(pathLine(path, console.Width-12)))
 }
 
-// pathLine writes root > ... > label within width columns. The end of the path matters most, so
-// names after the root are left out first.
+// pathLine returns root > ... > label within width columns. The end of the path is the most
+// informative part, so names after the root are omitted first.
 func pathLine(path []string, width int) string {
 	const arrow = " > "
 	full := strings.Join(path, arrow)
@@ -122,6 +127,7 @@ func pathLine(path []string, width int) string {
 	return console.Clip(full, width)
 }
 
+// printNext prints commands to try next.
 func (r *Report) printNext(w io.Writer, s console.Style) {
 	fmt.Fprintf(w, "%s\n\n", s.Bold("Next"))
 	if r.Keep == "" {
@@ -135,10 +141,10 @@ func (r *Report) printNext(w io.Writer, s console.Style) {
 	}
 }
 
-// flags is a command line whose options are flags.
+// flags returns a command line, with options rendered as flags.
 func flags(text string, args ...any) string { return option.Flags(fmt.Sprintf(text, args...)) }
 
-// Next are commands that work in the folder of a kept demo.
+// Next returns commands that work in the folder of a kept demo.
 func Next() []string {
 	return []string{
 		fmt.Sprintf("taxon info %s", treeMethod),

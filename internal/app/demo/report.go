@@ -17,42 +17,49 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// Report is what the demo found, `taxon demo --json`. Shares are fractions.
+// Report is the result of the demo, as `taxon demo --json` prints it. Shares are fractions.
 type Report struct {
-	Licence   string            `json:"licence"`
-	Keep      string            `json:"keep,omitempty"`
-	Training  int               `json:"training_documents"`
-	Test      int               `json:"test_documents"`
-	Classes   int               `json:"classes"`
-	Levels    int               `json:"levels"` // nodes on the longest path from the root
-	Runs      []Trained         `json:"runs"`   // bsvm, rr-svm
-	BySize    []Size            `json:"by_size"`
-	Agreement Agreement         `json:"agreement"`
-	SignTest  *measure.SignTest `json:"sign_test"` // rr-svm first
-	Wilcoxon  *measure.Wilcoxon `json:"wilcoxon"`
-	Examples  []Example         `json:"examples"`
-	structure *taxonomy.Closure // of the demo's hierarchy
-	documents []document        // for the test, in file order
-	guesses   [2][]guess        // by run and document
+	Licence  string `json:"licence"`
+	Keep     string `json:"keep,omitempty"`
+	Training int    `json:"training_documents"`
+	Test     int    `json:"test_documents"`
+	Classes  int    `json:"classes"`
+	// Levels is the number of nodes on the longest path from the root.
+	Levels int `json:"levels"`
+	// Runs are those of bsvm and rr-svm, in this order.
+	Runs      []Trained `json:"runs"`
+	BySize    []Size    `json:"by_size"`
+	Agreement Agreement `json:"agreement"`
+	// SignTest compares rr-svm with bsvm.
+	SignTest *measure.SignTest `json:"sign_test"`
+	Wilcoxon *measure.Wilcoxon `json:"wilcoxon"`
+	Examples []Example         `json:"examples"`
+	// structure is the demo's hierarchy.
+	structure *taxonomy.Closure
+	// documents are the test documents, in file order.
+	documents []document
+	// guesses are indexed by run and document.
+	guesses [2][]guess
 }
 
-// Trained is one model: how its training went, how it did on the test.
+// Trained is one model, with the reports of its training and of its test.
 type Trained struct {
 	Method string         `json:"method"`
 	Report *model.Report  `json:"report"`
 	Eval   measure.Result `json:"eval"`
 }
 
-// Size compares macro-F1 over the classes of From to To training documents.
+// Size compares macro-F1 over the classes with From to To training documents.
 type Size struct {
-	From    int     `json:"from"`
-	To      *int    `json:"to"` // null: no upper end
+	From int `json:"from"`
+	// To is nil if the range has no upper end.
+	To      *int    `json:"to"`
 	Classes int     `json:"classes"`
 	Flat    float64 `json:"bsvm"`
 	Tree    float64 `json:"rr-svm"`
 }
 
-// Agreement counts test documents by which model ranks a true class first.
+// Agreement counts test documents by the models that rank a true class first.
 type Agreement struct {
 	Both    int `json:"both"`
 	Tree    int `json:"rr_svm_alone"`
@@ -66,22 +73,25 @@ type Example struct {
 	Truth []string `json:"truth"`
 	Flat  []string `json:"bsvm"`
 	Tree  []string `json:"rr-svm"`
-	// FlatRight and TreeRight say whether the first class is a true one.
+	// FlatRight and TreeRight report whether the first predicted class is a true one.
 	FlatRight bool `json:"bsvm_right"`
 	TreeRight bool `json:"rr_svm_right"`
 }
 
+// document is a test document.
 type document struct {
 	labels []string
 	text   string
 }
 
-// guess is a model's prediction for one document, best first.
+// guess is a model's prediction for one document, best class first.
 type guess struct {
-	labels []string // predicted
+	// labels are the predicted classes.
+	labels []string
 	ranked []string
 }
 
+// has reports whether label is one of the document's classes.
 func (d document) has(label string) bool { return slices.Contains(d.labels, label) }
 
 // describe fills in the counts and reads the test documents and the hierarchy.
@@ -112,6 +122,7 @@ func (r *Report) describe(train, test, hierarchy []byte) error {
 	return err
 }
 
+// readText parses documents in the text format. name is used in errors.
 func readText(text []byte, name string) ([]document, error) {
 	in := dataset.NewReader(bytes.NewReader(text), dataset.ReaderOptions{Name: name, Text: true})
 	var docs []document
@@ -131,7 +142,7 @@ func readText(text []byte, name string) ([]document, error) {
 	}
 }
 
-// evaluate lets both models predict the test documents and compares them.
+// evaluate predicts the test documents with both models and compares the predictions.
 func (r *Report) evaluate(ctx context.Context, dir string, threads int) error {
 	options := measure.Options{Structure: r.structure, Ranked: true, BySize: true}
 	for i := range r.Runs {
@@ -173,6 +184,7 @@ func (r *Report) evaluate(ctx context.Context, dir string, threads int) error {
 	return nil
 }
 
+// count counts a document. flat and tree report which models are right.
 func (a *Agreement) count(flat, tree bool) {
 	switch {
 	case flat && tree:
@@ -214,13 +226,13 @@ func predictTest(ctx context.Context, m *model.Model, test string, threads int) 
 	return guesses, err
 }
 
-// textWidth is the longest text an example may have: two lines of the terminal.
+// textWidth is the greatest length of an example's text: two lines of the terminal.
 const textWidth = 140
 
-// examples chooses documents to show: two that only rr-svm got right, those where bsvm was
-// farthest off; one that only bsvm got right, where rr-svm was farthest off; a deep one that both
-// got right; and one that both got wrong, where rr-svm came closer by most. Ties go to the first
-// in the file.
+// examples selects documents to show: two that only rr-svm predicted correctly, with the largest
+// errors of bsvm; one that only bsvm predicted correctly, with the largest error of rr-svm; a deep
+// one that both predicted correctly; and one that both got wrong, with the largest advantage of
+// rr-svm. Ties go to the first in the file.
 func (r *Report) examples() []Example {
 	var out []Example
 	take := func(flat, tree bool, rank func(outcome) int) {
@@ -248,22 +260,27 @@ func (r *Report) examples() []Example {
 
 // outcome compares both models on one document.
 type outcome struct {
-	flat, tree       bool // right
-	flatOff, treeOff int  // edges to the nearest true class
-	depth            int  // of the first true class
+	// flat and tree report which models are right.
+	flat, tree bool
+	// flatOff and treeOff are the numbers of edges to the nearest true class.
+	flatOff, treeOff int
+	// depth is that of the first true class.
+	depth int
 }
 
+// judge compares both models on document i.
 func (r *Report) judge(i int) outcome {
 	d := r.documents[i]
 	flat, tree := r.guesses[0][i].labels[0], r.guesses[1][i].labels[0]
 	return outcome{d.has(flat), d.has(tree), r.distance(d, flat), r.distance(d, tree), len(r.path(d.labels[0]))}
 }
 
-// shows says whether an example has the class already; each shows another one.
+// shows reports whether an example of the class exists already. Each example has a different class.
 func (r *Report) shows(examples []Example, label string) bool {
 	return slices.ContainsFunc(examples, func(e Example) bool { return e.Truth[len(e.Truth)-1] == label })
 }
 
+// example returns document i as an example.
 func (r *Report) example(i int) Example {
 	d, c := r.documents[i], r.judge(i)
 	return Example{
@@ -273,7 +290,7 @@ func (r *Report) example(i int) Example {
 	}
 }
 
-// distance counts the edges from a label to the nearest of a document's classes.
+// distance counts the edges from a label to the nearest class of a document.
 func (r *Report) distance(d document, label string) int {
 	best := -1
 	at, ok := r.structure.Node(label)

@@ -14,13 +14,13 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// The two methods that the demo compares: without the hierarchy, and with it.
+// The methods that the demo compares: one without the hierarchy, one with it.
 const (
 	flatMethod = "bsvm"
 	treeMethod = "rr-svm"
 )
 
-// Files of a kept demo; the models lie in folders named after their methods.
+// The files of a kept demo. Each model is in a folder named after its method.
 const (
 	trainFile     = "train.txt"
 	testFile      = "test.txt"
@@ -28,30 +28,37 @@ const (
 	noticeFile    = "LICENSE.wordnet"
 )
 
-// Training is one training that the demo asks for.
+// Training describes one training of the demo.
 type Training struct {
-	Method    string
-	Data      string // labelled text
+	Method string
+	// Data is a file of labelled text.
+	Data      string
 	Hierarchy string
-	// where the model goes; an existing whole one with the same data and options is kept
-	Out     string
-	Gap     float64
-	Threads int // 0: all cores
+	// Out is the folder of the model. A complete model there with the same data and options is
+	// kept.
+	Out string
+	Gap float64
+	// Threads is the number of threads. Zero means all cores.
+	Threads int
 }
 
-// Options say how the demo runs.
+// Options configure the demo.
 type Options struct {
-	// folder for texts, hierarchy and models; "": a temporary one
-	Keep    string
-	Gap     float64
-	Threads int // 0: all cores
-	// Train trains as the verb train does.
+	// Keep is the folder for texts, hierarchy and models. If it is empty, a temporary folder is
+	// used.
+	Keep string
+	// Gap is the relative duality gap at which the trainings end.
+	Gap float64
+	// Threads is the number of threads. Zero means all cores.
+	Threads int
+	// Train runs a training as the verb train does.
 	Train func(context.Context, Training) (*model.Report, error)
-	// Began is called before the work begins, with what will be done; may be nil.
+	// Began is called before the work starts, with the counts filled in. It may be nil.
 	Began func(*Report)
 }
 
-// Run trains, tests and reports. The report is the same on every machine, except for the seconds.
+// Run trains and tests the models and returns the report. Except for times it is the same on every
+// machine.
 func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) {
 	train, test, hierarchy, notice, err := Files()
 	if err != nil {
@@ -87,8 +94,8 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 	return r, r.evaluate(ctx, dir, o.Threads)
 }
 
-// folder is the folder to work in: keep, or a temporary one that done removes. If keep was made
-// here and is empty in the end it is removed, too.
+// folder returns the folder to work in: keep, or a temporary one. The function done removes a
+// temporary folder, and also keep if it was created here and is empty.
 func folder(keep string) (dir string, done func(), err error) {
 	if keep == "" {
 		dir, err = os.MkdirTemp("", "taxon-demo-")
@@ -104,7 +111,7 @@ type file struct {
 	text []byte
 }
 
-// keepFiles writes the demo's files, or none of them.
+// keepFiles writes either all of the demo's files or none.
 func keepFiles(dir string, files []file) (err error) {
 	var made []string
 	defer func() {
@@ -120,7 +127,7 @@ func keepFiles(dir string, files []file) (err error) {
 		switch {
 		case err == nil && bytes.Equal(old, f.text):
 			continue
-		case err == nil: // the user's file, with other content, stays
+		case err == nil: // the user's file with other content stays
 			return option.Errorf("%s: exists already and is not the demo's: choose another folder for ‹keep›", path)
 		case !errors.Is(err, iofs.ErrNotExist):
 			return fs.Explain(path, err)

@@ -15,8 +15,8 @@ import (
 	"taxon/worker/program"
 )
 
-// Save writes what later jobs need of a finished job as a checkpoint in dir: the values of the
-// families with which a branch begins, such as duals, without sums and weights. See Branch.
+// Save writes a checkpoint of a finished job in dir with the values that a branch starts from, such
+// as duals, but without metrics and weights. See Branch.
 func (e *Engine) Save(ctx context.Context, job, dir string) error {
 	state, steps, err := e.server.State(job)
 	if err != nil {
@@ -34,7 +34,7 @@ func (e *Engine) Save(ctx context.Context, job, dir string) error {
 		Keep: func(k store.Key) bool { return slices.Contains(steps, k.Step) && carries(from, k.Name) }})
 }
 
-// carrier returns the method of a specification, if its jobs can begin where others ended.
+// carrier returns the method of a specification, if its jobs can start where others ended.
 func carrier(spec *taxonv1.JobSpec) (program.StateConverter, error) {
 	m, err := program.Lookup(spec.GetOptions().GetMethod())
 	if err != nil {
@@ -47,20 +47,20 @@ func carrier(spec *taxonv1.JobSpec) (program.StateConverter, error) {
 	return c, nil
 }
 
-// CanBranch reports whether a method's trainings can begin where others ended.
+// CanBranch reports whether a method's trainings can start where others ended.
 func CanBranch(method string) bool {
 	_, err := carrier(&taxonv1.JobSpec{Options: &taxonv1.Options{Method: method}})
 	return err == nil
 }
 
-// carries reports whether a value belongs to a family with which a branch begins.
+// carries reports whether a value belongs to a variable that a branch starts from.
 func carries(c program.StateConverter, name string) bool {
 	family, _, _ := strings.Cut(name, "/")
 	return slices.Contains(c.ConvertedFamilies(), family)
 }
 
-// Branch starts a job that begins where the checkpoint's job ended. machine.Branch says in what the
-// two may differ. The method's ConvertValue converts the values.
+// Branch starts a job at the state in which the checkpoint's job ended. machine.Branch documents in
+// which respects the two may differ. The method's ConvertValue converts the values.
 func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *taxonv1.JobSpec) error {
 	to, err := carrier(spec)
 	if err != nil {
@@ -96,15 +96,15 @@ func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *ta
 	return err
 }
 
-// Discard frees what is kept of an ended job: its values, and the worker's caches.
+// Discard frees the memory of an ended job: its values, and the worker's caches.
 func (e *Engine) Discard(ctx context.Context, job string) error {
 	_, err := e.Jobs.Cancel(ctx, &taxonv1.CancelRequest{Job: job, Discard: true})
 	e.trainer.Forget(job)
 	return err
 }
 
-// Begin starts a job at given weights, possibly of other data, C or structure. The method decides
-// what it takes from them (program.WarmStarter).
+// Begin starts a job at given weights, which may come from other data, another C or another
+// structure. The method decides which of them it uses (program.WarmStarter).
 func (e *Engine) Begin(ctx context.Context, job string, spec *taxonv1.JobSpec, set *dataset.Set,
 	from program.InitialWeights) error {
 	_, plan, err := machine.WarmStart(job, spec, program.SeedStep, nil)

@@ -24,7 +24,10 @@ func TestBranch(t *testing.T) {
 			}
 			at := func(cost float64) *taxonv1.JobSpec {
 				o := jobs.Defaults()
-				o.Method, o.Loss, o.C, o.MaxSweeps = c.method, c.loss, cost, 600
+				o.Method = c.method
+				o.Set("loss", c.loss)
+				o.Set("c", cost)
+				o.Set("max_sweeps", 600)
 				return work.Spec(o)
 			}
 			ctx := context.Background()
@@ -95,8 +98,8 @@ func TestBranchRefused(t *testing.T) {
 	for want, change := range map[string]func(*taxonv1.JobSpec){
 		"on other data": func(s *taxonv1.JobSpec) { s.Data.Fingerprint = "x" },
 		"structure":     func(s *taxonv1.JobSpec) { s.Structure = nil },
-		"its plan":      func(s *taxonv1.JobSpec) { s.Options.Bias = 0 },
-		"must be above": func(s *taxonv1.JobSpec) { s.Options.C = -1 },
+		"its plan":      func(s *taxonv1.JobSpec) { s.Options.Set("bias", 0) },
+		"must be above": func(s *taxonv1.JobSpec) { s.Options.Set("c", -1) },
 	} {
 		other := j.Spec(jobs.Defaults())
 		change(other)

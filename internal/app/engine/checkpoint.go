@@ -27,14 +27,15 @@ const (
 // maxSpent bounds the CPU seconds in a checkpoint.
 const maxSpent = 1e12
 
-// checkpointer writes checkpoints for the coordinator. A job's newest replaces its last.
+// checkpointer writes checkpoints for the coordinator. A job's newest one replaces the last.
 type checkpointer struct {
 	dir   func(job string) string
 	store backup.Placed
-	spent func() float64 // nil: not recorded
+	// spent returns the CPU seconds so far. If it is nil, they are not recorded.
+	spent func() float64
 }
 
-// Checkpoint implements coordinator.Checkpointer. A full disk leaves the last one as it is.
+// Checkpoint implements coordinator.Checkpointer. If the disk is full, the last checkpoint is kept.
 func (c *checkpointer) Checkpoint(ctx context.Context, job string, _ uint32, state []byte, keep []uint32) error {
 	extra := []backup.Extra{{Name: stateFile, Data: state}}
 	if c.spent != nil {
@@ -61,7 +62,8 @@ func writeCheckpoint(ctx context.Context, dir string, src backup.Placed, spec ba
 // Checkpoint is the stored state of a job.
 type Checkpoint struct {
 	State []byte
-	// Spent is the CPU seconds of all processes so far (see Config.Spent). Zero means unknown.
+	// Spent is the CPU time of all processes so far, in seconds (see Config.Spent). Zero means
+	// unknown.
 	Spent float64
 	// dir is the folder, for errors, and back the snapshot in it. Nil means that a Backend has the
 	// values.
@@ -103,8 +105,8 @@ func (c *Checkpoint) load(ctx context.Context) (err error) {
 	return nil
 }
 
-// UpdateStopCriteria gives the checkpoint's job other caps (see machine.UpdateStopCriteria). It
-// returns where the job stands.
+// UpdateStopCriteria replaces the stopping criteria of the checkpoint's job (see
+// machine.UpdateStopCriteria). It returns the progress of the job.
 func (c *Checkpoint) UpdateStopCriteria(caps machine.StopCriteria) (machine.Checkpoint, error) {
 	r, err := machine.UpdateStopCriteria(c.State, caps)
 	if err == nil {
@@ -121,6 +123,7 @@ func (c *Checkpoint) damage(err error) error {
 	return err
 }
 
+// damaged returns the error of a damaged checkpoint file.
 func damaged(path string) error {
 	return fs.Inputf(path, 0, "the checkpoint is damaged: use ‹force› to train anew")
 }

@@ -1,8 +1,8 @@
-// Package engine runs a whole cluster inside one process: a coordinator, store shards and a
-// worker. They use the same gRPC services as a cluster of processes, over an in-memory transport.
-// `taxon train` is a client of it.
+// Package engine runs a whole cluster inside one process: a coordinator, store shards and a worker.
+// They use the same gRPC services as a cluster of processes, over an in-memory transport. `taxon
+// train` is a client of it.
 //
-// Callers must call Close, and must not use a checkpoint folder for two jobs.
+// Two jobs must not share a checkpoint folder.
 package engine
 
 import (
@@ -29,7 +29,7 @@ import (
 	"taxon/worker"
 )
 
-// ErrEarlyStop is returned by Config.Show to end a job with the present weights.
+// ErrEarlyStop is returned by Config.Show to end a job with the current weights.
 var ErrEarlyStop = coordinator.ErrEarlyStop
 
 // Config configures an engine. The zero value runs one task at a time, with one store shard in
@@ -48,23 +48,23 @@ type Config struct {
 	// BadgerDir is the folder of durable shards. If it is empty, shards are in memory.
 	BadgerDir string
 
-	// NoCache makes tasks keep no decoded values, which takes less memory and more time.
+	// NoCache keeps tasks from caching decoded values, which takes less memory and more time.
 	NoCache bool
 
-	// Scratch is the folder of the temporary file of final weights. If it is empty, it is the
-	// system's folder for temporary files.
+	// Scratch is the folder of the temporary file of final weights. If it is empty, the system's
+	// temporary folder is used.
 	Scratch string
 
 	// Checkpoints returns the folder for a job's checkpoints. If it is nil, no checkpoints are
 	// written.
 	Checkpoints func(job string) (dir string)
 
-	// CheckpointEvery is the least time between two checkpoints. Zero means the coordinator's
+	// CheckpointEvery is the minimum time between two checkpoints. Zero means the coordinator's
 	// default.
 	CheckpointEvery time.Duration
 
-	// Spent returns the CPU seconds of the training so far, which checkpoints record. If it is nil
-	// they do not.
+	// Spent returns the CPU seconds of the training so far, which checkpoints record. If it is nil,
+	// they record none.
 	Spent func() float64
 
 	// Show is called with the weights of every options.eval_every-th sweep. It ends the job by
@@ -90,7 +90,8 @@ type Backend interface {
 	// Shard holds all values. They outlive the process.
 	store.Shard
 	coordinator.Checkpointer
-	// Executor returns the executor of tasks. ahead describes what follows the step of a task.
+	// Executor returns the executor of tasks. ahead describes the steps that follow the step of a
+	// task.
 	Executor(ahead func(job string) (machine.Lookahead, error)) worker.Executor
 	// Resumed is called before a job continues from a checkpoint, with the steps that it refers to.
 	Resumed(keep []uint32) error
@@ -114,7 +115,7 @@ type Engine struct {
 	stop    context.CancelFunc
 	agent   sync.WaitGroup
 	failed  func(error)
-	// full says that the store was full and that this was reported, and unsaved the same of a
+	// full reports that a full store has been reported already. unsaved reports the same of a
 	// checkpoint that did not fit on the disk.
 	full    atomic.Bool
 	unsaved atomic.Bool
@@ -122,15 +123,15 @@ type Engine struct {
 	err error
 }
 
-// maxOutage is how long the engine waits for a store without room. It is short, because nobody else
-// frees memory in this process, and a user with a full disk wants to know.
+// maxOutage is how long the engine waits for a full store. It is short, because nothing else frees
+// memory in this process, and the user wants to know of a full disk.
 const maxOutage = machine.Tick(4 * time.Second)
 
 // Start starts the cluster. The caller must call Close.
 func Start(c Config) (*Engine, error) {
 	e := &Engine{scratch: c.Scratch}
 	e.failed = func(err error) {
-		// Each task says that the store is full, and each checkpoint that the disk is.
+		// Every task reports a full store, and every checkpoint a full disk. Show each once.
 		again := errors.Is(err, store.ErrFull) && e.full.Swap(true) || errors.Is(err, coordinator.ErrOlderKept) &&
 			e.unsaved.Swap(true)
 		if c.Failed != nil && !again {
@@ -257,7 +258,7 @@ func (e *Engine) Resume(ctx context.Context, c *Checkpoint) (job string, err err
 	return e.server.SubmitCheckpoint(c.State)
 }
 
-// RegisterJobs adds the users' service to a gRPC server. Workers can't join through it.
+// RegisterJobs adds the users' service to a gRPC server. Workers cannot join through it.
 func (e *Engine) RegisterJobs(g grpc.ServiceRegistrar) { e.server.Register(jobsAlone{g}) }
 
 // jobsAlone registers the users' service only.
@@ -270,7 +271,7 @@ func (j jobsAlone) RegisterService(d *grpc.ServiceDesc, impl any) {
 	}
 }
 
-// keeper is the store together with the final weights, as the coordinator uses them.
+// keeper is the store together with the final weights, as the coordinator sees them.
 type keeper struct {
 	*storerpc.Client
 	weights *worker.WeightBuffer
@@ -286,7 +287,7 @@ func (k keeper) Drop(ctx context.Context, job string, keep []uint32, before uint
 	return err
 }
 
-// StripStatus removes the transport's wording from a service's error. A cancellation stays
+// StripStatus removes the transport's text from the error of a service. A cancellation remains
 // context.Canceled.
 func StripStatus(err error) error {
 	s, ok := status.FromError(err)

@@ -111,19 +111,20 @@ func TestSameWeights(t *testing.T) {
 	j := jobs.Small(1, 150, 30)
 	for n, change := range []func(*taxonv1.Options){
 		func(*taxonv1.Options) {},
-		func(o *taxonv1.Options) { o.Stiffness, o.Loss = "full", "squared-hinge" },
-		func(o *taxonv1.Options) { o.Schedule = "parity" },
-		func(o *taxonv1.Options) { o.Schedule, o.Bias = "colour", 0 },
-		func(o *taxonv1.Options) { o.Schedule = "jacobi" },
-		func(o *taxonv1.Options) { o.Prune, o.Momentum = "none", "none" },
+		func(o *taxonv1.Options) { o.Set("stiffness", "full"); o.Set("loss", "squared-hinge") },
+		func(o *taxonv1.Options) { o.Set("schedule", "parity") },
+		func(o *taxonv1.Options) { o.Set("schedule", "colour"); o.Set("bias", 0) },
+		func(o *taxonv1.Options) { o.Set("schedule", "jacobi") },
+		func(o *taxonv1.Options) { o.Set("prune", "none"); o.Set("momentum", "none") },
 	} {
 		if testing.Short() && n > 2 {
 			continue
 		}
 		o := jobs.Defaults()
-		o.Gap, o.MaxSweeps = 0.05, 16
+		o.Set("gap", 0.05)
+		o.Set("max_sweeps", 16)
 		change(o)
-		t.Run(fmt.Sprintf("%s %s %s", o.Schedule, o.Loss, o.Prune), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s %s %s", o.Value("schedule"), o.Value("loss"), o.Value("prune")), func(t *testing.T) {
 			spec := j.Spec(o)
 			want, st := train(t, j, spec, Config{Slots: 1, Shards: 1})
 			if g := st.GetCertificate().GetGap(); g < 0 || g > 0.5 || st.GetCertificate().GetObjective() <= 0 {
@@ -163,7 +164,7 @@ func TestSeeds(t *testing.T) {
 	o := jobs.Defaults()
 	a, sa := train(t, j, j.Spec(o), Config{})
 	other := jobs.Defaults()
-	other.Seed = 2
+	other.Set("seed", 2)
 	b, sb := train(t, j, j.Spec(other), Config{})
 	if a == b {
 		t.Error("two seeds give equal bits")
@@ -201,7 +202,9 @@ func checkpointed(t *testing.T) (*jobs.Job, *taxonv1.JobSpec, string) {
 	t.Helper()
 	j := jobs.Small(4, 400, 60)
 	o := jobs.Defaults()
-	o.Gap, o.MaxSweeps, o.CheckpointSweeps = 1e-7, 60, 1
+	o.Set("gap", 1e-7)
+	o.Set("max_sweeps", 60)
+	o.Set("checkpoint_sweeps", 1)
 	spec := j.Spec(o)
 	return j, spec, interrupted(t, j, spec)
 }

@@ -55,7 +55,10 @@ func TestSmoothMemory(t *testing.T) {
 			j := jobs.Small(7, 1500, 600)
 			change(j)
 			o := jobs.Defaults()
-			o.Method, o.Loss, o.MaxSweeps, o.Gap = "rr-lr", "logistic", 6, 1e-9
+			o.Method = "rr-lr"
+			o.Set("loss", "logistic")
+			o.Set("max_sweeps", 6)
+			o.Set("gap", 1e-9)
 			spec := j.Spec(o)
 			prepared, err := registry.Prepare(spec)
 			if err != nil {

@@ -1,8 +1,8 @@
-// Package estimate estimates what a training will take, from its plan alone: tasks, bytes,
-// memory, CPU time, and how far more cores help. It is pure.
+// Package estimate estimates the cost of a training from its plan alone: tasks, bytes, memory, CPU
+// time, and the speed-up on more cores. It has no side effects.
 //
-// What depends on the method comes from its method.Estimate. Links and latencies of a cluster are
-// assumed, and reported with the numbers. Estimates are right within a factor of two or three;
+// The properties of the method come from its method.Estimate. Links and latencies of a cluster are
+// assumed, and are reported with the numbers. Estimates are right within a factor of two or three.
 // CPU times below some 20 s are upper bounds.
 package estimate
 
@@ -17,64 +17,82 @@ import (
 	"taxon/coordinator/method/registry"
 )
 
-// taskSeconds is the cost of a task without work: lease, run, commit.
+// taskSeconds is the cost of a task without work, in seconds: lease, run and commit.
 const taskSeconds = 300e-6
 
-// Assumptions about a cluster, not measurements.
+// Assumptions about a cluster, which are not measured.
 const (
-	// bytes a second of each worker's and each store's link (10 Gbit/s)
+	// linkBytes is the bandwidth of the link of each worker and each store, in bytes per second (10
+	// Gbit/s).
 	linkBytes = 1.25e9
-	// between the last commit of a step and the first task of the next
-	stepSeconds     = 0.01
-	coordinatorTask = 100e-6 // coordinator's seconds a task; there is one coordinator
+	// stepSeconds is the time between the last commit of a step and the first task of the next.
+	stepSeconds = 0.01
+	// coordinatorTask is the coordinator's time per task, in seconds. There is one coordinator.
+	coordinatorTask = 100e-6
 )
 
-// Cluster is the cluster on which the training will run.
+// Cluster describes the cluster on which the training will run.
 type Cluster struct {
-	// processes; 0: as many as needed for the cores, with Slots each
+	// Workers is the number of worker processes. Zero means as many as the cores need, with Slots
+	// tasks each.
 	Workers int
-	Slots   int   // tasks that a worker runs at a time
-	Stores  int   // shards of the store
-	Memory  int64 // bytes of a worker; 0: not known
+	// Slots is the number of tasks that a worker runs at a time.
+	Slots int
+	// Stores is the number of store shards.
+	Stores int
+	// Memory is the memory of a worker, in bytes. Zero means unknown.
+	Memory int64
 }
 
-// Info is the estimate. Bytes are on the large side.
+// Info is an estimate. Numbers of bytes are rather too large than too small.
 type Info struct {
-	Terminals    int       `json:"terminals"`
-	Nodes        int       `json:"nodes"`
-	Blocks       int       `json:"blocks,omitempty"`
-	Ranges       int       `json:"ranges,omitempty"`
-	Items        []Items   `json:"items"`
-	TasksSweep   int       `json:"tasks_sweep"`
-	Visits       float64   `json:"visits_sweep"`       // nonzeros times classes
-	Sweeps       int       `json:"sweeps"`             // assumed, until the training stops
-	Until        string    `json:"until"`              // where the training stops, in words
-	BytesSweep   int64     `json:"bytes_sweep"`        // between workers and store
-	StoredSweep  int64     `json:"stored_sweep"`       // written by a sweep
-	WorkerMemory int64     `json:"worker_bytes"`       // most that a worker takes
-	WorkerLeast  int64     `json:"worker_least_bytes"` // least, if a worker is given a limit
-	StoreMemory  int64     `json:"store_bytes"`        // of each shard
-	Fits         *bool     `json:"fits,omitempty"`
-	CPUSeconds   float64   `json:"cpu_seconds"` // whole training
-	Speedup      []Speedup `json:"speedup"`
+	Terminals  int     `json:"terminals"`
+	Nodes      int     `json:"nodes"`
+	Blocks     int     `json:"blocks,omitempty"`
+	Ranges     int     `json:"ranges,omitempty"`
+	Items      []Items `json:"items"`
+	TasksSweep int     `json:"tasks_sweep"`
+	// Visits is the number of multiplications per sweep: nonzeros times classes.
+	Visits float64 `json:"visits_sweep"`
+	// Sweeps is the assumed number of sweeps until the training stops.
+	Sweeps int `json:"sweeps"`
+	// Until describes the stopping criterion.
+	Until string `json:"until"`
+	// BytesSweep is the number of bytes transferred between workers and store per sweep.
+	BytesSweep int64 `json:"bytes_sweep"`
+	// StoredSweep is the number of bytes written to the store per sweep.
+	StoredSweep int64 `json:"stored_sweep"`
+	// WorkerMemory is the largest memory of a worker, in bytes.
+	WorkerMemory int64 `json:"worker_bytes"`
+	// WorkerLeast is the smallest memory limit with which a worker can run the training, in bytes.
+	WorkerLeast int64 `json:"worker_least_bytes"`
+	// StoreMemory is the memory of each shard, in bytes.
+	StoreMemory int64 `json:"store_bytes"`
+	Fits        *bool `json:"fits,omitempty"`
+	// CPUSeconds is the CPU time of the whole training.
+	CPUSeconds float64   `json:"cpu_seconds"`
+	Speedup    []Speedup `json:"speedup"`
 }
 
-// Items is how many items of a kind the plan has.
+// Items is the number of items of one kind in the plan.
 type Items struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
 }
 
-// Speedup is a point of the curve.
+// Speedup is a point of the speed-up curve.
 type Speedup struct {
-	Cores      int     `json:"cores"`
-	Workers    int     `json:"workers"`
-	Seconds    float64 `json:"seconds"` // whole training
-	Speedup    float64 `json:"speedup"` // against one core without a cluster
-	Bottleneck string  `json:"bottleneck"`
+	Cores   int `json:"cores"`
+	Workers int `json:"workers"`
+	// Seconds is the duration of the whole training.
+	Seconds float64 `json:"seconds"`
+	// Speedup is relative to one core without a cluster.
+	Speedup float64 `json:"speedup"`
+	// Bottleneck names the resource that limits the speed. It is empty if that is the cores.
+	Bottleneck string `json:"bottleneck"`
 }
 
-// Of estimates a training on a cluster.
+// Of estimates a training on a cluster, and its speed-up for each number of cores.
 func Of(j *registry.Job, c Cluster, cores []int) *Info {
 	plan, e := j.Plan, j.Estimate
 	c.Slots, c.Stores = max(c.Slots, 1), max(c.Stores, 1)
@@ -115,13 +133,13 @@ func Of(j *registry.Job, c Cluster, cores []int) *Info {
 	return i
 }
 
-// Seconds estimates the time of a training in one process with so many threads, within a factor
-// of three.
+// Seconds estimates the duration of a training in one process, in seconds, within a factor of
+// three.
 func Seconds(j *registry.Job, threads int) float64 {
 	return newModel(j.Plan, j.Estimate).sweep(threads) * float64(j.Estimate.Sweeps)
 }
 
-// Until is where such a training stops, in words.
+// Until describes where such a training stops.
 func Until(j *registry.Job) string {
 	if !registry.Has(j.Method.Name(), method.GapWanted.Name) {
 		return "its default tolerance"
@@ -137,8 +155,8 @@ type model struct {
 	bytes  float64
 }
 
-// newModel takes a sweep as one step for each list of items. Items of unknown cost are assumed to
-// be equal.
+// newModel returns the model of a plan, in which a sweep has one step per list of items. Items of
+// unknown cost are assumed to be equal.
 func newModel(plan *method.Plan, e method.Estimate) *model {
 	m := &model{bytes: float64(e.TrafficSweep), sweeps: e.Sweeps}
 	for n, work := range e.SecondsSweep {
@@ -159,7 +177,7 @@ func newModel(plan *method.Plan, e method.Estimate) *model {
 	return m
 }
 
-// sweep is the time of a sweep on n cores, if each free core takes the longest task left.
+// sweep returns the time of a sweep on n cores, if each free core takes the longest remaining task.
 func (m *model) sweep(n int) (seconds float64) {
 	for _, tasks := range m.steps {
 		seconds += makespan(tasks, n)
@@ -167,8 +185,8 @@ func (m *model) sweep(n int) (seconds float64) {
 	return seconds
 }
 
-// on estimates a training on n cores. The bottleneck is what takes longest beside the cores'
-// work, if it takes more than a tenth of a sweep.
+// on estimates a training on n cores. The bottleneck is the largest cost beside the cores' own
+// work, if that is more than a tenth of a sweep.
 func (m *model) on(n int, c Cluster, one float64) Speedup {
 	workers := c.Workers
 	if workers <= 0 {
@@ -188,7 +206,7 @@ func (m *model) on(n int, c Cluster, one float64) Speedup {
 		{fmt.Sprintf("the workers' slots, %d in all: give more workers", busy), one/float64(busy) - one/float64(n)},
 	}
 	total, worst := work, 0
-	lag := 0.0 // links and coordinator work at the same time
+	lag := 0.0 // links and coordinator work concurrently
 	for p, part := range parts {
 		if p >= 1 && p <= 3 {
 			lag = max(lag, part.seconds)
@@ -205,7 +223,8 @@ func (m *model) on(n int, c Cluster, one float64) Speedup {
 	return s
 }
 
-// makespan is when the last of n cores is done, if each free core takes the next task.
+// makespan returns the time at which the last of n cores is done, if each free core takes the next
+// task.
 func makespan(tasks []float64, n int) float64 {
 	free := make(coresFree, max(n, 1))
 	last := 0.0
@@ -224,8 +243,10 @@ func (f coresFree) Len() int           { return len(f) }
 func (f coresFree) Less(a, b int) bool { return f[a] < f[b] }
 func (f coresFree) Swap(a, b int)      { f[a], f[b] = f[b], f[a] }
 
-// Push and Pop complete heap.Interface; the number of cores does not change.
+// Push completes heap.Interface. The number of cores does not change.
 func (f *coresFree) Push(x any) { *f = append(*f, x.(float64)) }
+
+// Pop completes heap.Interface.
 func (f *coresFree) Pop() any {
 	last := (*f)[len(*f)-1]
 	*f = (*f)[:len(*f)-1]

@@ -9,8 +9,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Spec describes a training on generated data, without generating them. Class sizes and tree are
-// those that generate.Write would make; everything else is a mean of the shape.
+// Spec describes a training on generated data without generating them. Class sizes and tree are
+// those that generate.Write would make; the rest are means of the shape.
 func Spec(s generate.Shape, seed uint64) *taxonv1.JobSpec {
 	d := &taxonv1.Data{Instances: uint64(s.Instances), Features: uint64(s.Features),
 		Nonzeros: uint64(float64(s.Instances) * s.Nonzeros)}
@@ -44,9 +44,9 @@ func Spec(s generate.Shape, seed uint64) *taxonv1.JobSpec {
 // countCells is the resolution of the word frequencies.
 const countCells = 4096
 
-// wordCounts are the cumulative nonzeros of the words, commonest first, in the form of
-// Data.feature_counts_log. Words are drawn with probability 1/(rank+4), and a row has each at
-// most once.
+// wordCounts returns the cumulative nonzeros of the words, most frequent first, in the form of
+// Data.feature_counts_log. Words are drawn with probability 1/(rank+4), and a row has each at most
+// once.
 func wordCounts(s generate.Shape) []uint32 {
 	norm := 0.0
 	for f := range s.Features {
@@ -68,9 +68,9 @@ func wordCounts(s generate.Shape) []uint32 {
 	return out
 }
 
-// defaults are the options that an estimate for a method assumes.
+// defaults returns the options that an estimate for a method assumes.
 func defaults(method string) *taxonv1.Options {
 	o := &taxonv1.Options{Method: method}
-	_ = registry.Fill(o, nil) // an unknown method is refused when it is planned
+	_ = registry.Fill(o, nil) // planning refuses an unknown method
 	return o
 }

@@ -1,5 +1,5 @@
-// Package inspect says what is at a path (a model, a data set, a file of instances or a class
-// structure), counts what it holds, and estimates what a training on it would take.
+// Package inspect describes what is at a path: a model, a data set, a file of instances, or a class
+// structure. It counts the content and estimates the cost of a training on it.
 package inspect
 
 import (
@@ -29,66 +29,92 @@ import (
 	"taxon/worker/program"
 )
 
-// Options say what is inspected, and which training is planned.
+// Options configure an inspection and the training that is planned.
 type Options struct {
-	Path      string
-	Text      bool            // lines are labels, a tab, text
-	ZeroBased bool            // feature indices count from 0
-	Weights   string          // instance weights of a file: a file, or ""
-	Hierarchy string          // class structure of the data: a file, or ""
-	Method    string          // that the training would use
-	Said      registry.Values // the method's options that the user gave
-	Threads   int             // of a training in one process; 0: all cores
-	Plan      *Plan           // nil: none
-	Files     fs.Local
+	Path string
+	// Text reports that lines are labels, a tab, and text.
+	Text bool
+	// ZeroBased reports that feature indices start at 0.
+	ZeroBased bool
+	// Weights is the file with the weights of the instances, if Path is a file of instances. It is
+	// empty if there is none.
+	Weights string
+	// Hierarchy is the file with the class structure of the data. It is empty if there is none.
+	Hierarchy string
+	// Method is the method of the planned training.
+	Method string
+	// Said holds the method's options that the user gave.
+	Said registry.Values
+	// Threads is the number of threads of a training in one process. Zero means all cores.
+	Threads int
+	// Plan is the cluster for which a plan is made. If it is nil, no plan is made.
+	Plan  *Plan
+	Files fs.Local
 }
 
 // Plan describes a cluster on which the training would run.
 type Plan struct {
 	estimate.Cluster
-	Cores []int // numbers of cores to estimate the time for, ascending
+	// Cores lists the numbers of cores for which times are estimated, ascending.
+	Cores []int
 }
 
-// Info is the answer. Which parts it has depends on Kind.
+// Info is the description of a path. Kind determines which parts it has.
 type Info struct {
-	Kind    string   `json:"kind"` // model, dataset, data, structure, shape
-	Path    string   `json:"path"`
-	Bytes   int64    `json:"bytes,omitempty"` // on disk
+	// Kind is one of model, dataset, data, structure and shape.
+	Kind string `json:"kind"`
+	Path string `json:"path"`
+	// Bytes is the size on disk.
+	Bytes   int64    `json:"bytes,omitempty"`
 	Version int      `json:"version,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
 
-	*Data // model, dataset, data
+	// Data is set for the kinds model, dataset and data.
+	*Data
 
-	Structure *taxonomy.Shape `json:"structure,omitempty"`     // as the user gave it
-	Tree      *Tree           `json:"tree,omitempty"`          // the tree that is or would be trained
-	Memory    *method.Memory  `json:"memory,omitempty"`        // dataset, data
-	Seconds   float64         `json:"train_seconds,omitempty"` // estimated time of a training; dataset, data
-	Until     string          `json:"train_until,omitempty"`   // where it stops: a gap, or a change
-	Plan      *estimate.Info  `json:"plan,omitempty"`          // if asked for
+	// Structure is the class structure as the user gave it.
+	Structure *taxonomy.Shape `json:"structure,omitempty"`
+	// Tree is the tree that is or would be trained.
+	Tree *Tree `json:"tree,omitempty"`
+	// Memory is set for the kinds dataset and data.
+	Memory *method.Memory `json:"memory,omitempty"`
+	// Seconds is the estimated time of a training. It is set for the kinds dataset and data.
+	Seconds float64 `json:"train_seconds,omitempty"`
+	// Until describes where the training stops.
+	Until string `json:"train_until,omitempty"`
+	// Plan is the plan for a cluster, if one was requested.
+	Plan *estimate.Info `json:"plan,omitempty"`
 
-	Options *model.Options `json:"options,omitempty"` // model
-	Counts  *model.Counts  `json:"counts,omitempty"`  // model
-	Report  *model.Report  `json:"report,omitempty"`  // model
-	Pruned  *model.Pruned  `json:"pruned,omitempty"`  // model for prediction
+	// Options, Counts and Report are set for models, and Pruned for pruned models.
+	Options *model.Options `json:"options,omitempty"`
+	Counts  *model.Counts  `json:"counts,omitempty"`
+	Report  *model.Report  `json:"report,omitempty"`
+	Pruned  *model.Pruned  `json:"pruned,omitempty"`
 }
 
-// Data counts instances and classes.
+// Data holds the counts of instances and classes.
 type Data struct {
-	Form              string  `json:"form,omitempty"` // libsvm, xmc, text
-	Fingerprint       string  `json:"fingerprint,omitempty"`
-	Instances         int64   `json:"instances"`
-	Weights           float64 `json:"instance_weights,omitempty"` // their sum; absent: all are 1
-	LeftOut           int64   `json:"left_out,omitempty"`         // instances of weight 0, not counted elsewhere
-	Features          *int64  `json:"features"`                   // features that occur; null: unknown
-	Nonzeros          *int64  `json:"nonzeros"`                   // null: unknown
-	Labels            int64   `json:"labels"`                     // classes
+	// Form is libsvm, xmc or text.
+	Form        string `json:"form,omitempty"`
+	Fingerprint string `json:"fingerprint,omitempty"`
+	Instances   int64  `json:"instances"`
+	// Weights is the sum of the instances' weights. It is zero if all weights are 1.
+	Weights float64 `json:"instance_weights,omitempty"`
+	// LeftOut is the number of instances of weight 0, which no other count includes.
+	LeftOut int64 `json:"left_out,omitempty"`
+	// Features is the number of features that occur. It is nil if unknown.
+	Features *int64 `json:"features"`
+	// Nonzeros is nil if unknown.
+	Nonzeros *int64 `json:"nonzeros"`
+	// Labels is the number of classes.
+	Labels            int64   `json:"labels"`
 	LabelEntries      int64   `json:"label_entries"`
 	LabelsPerInstance float64 `json:"labels_per_instance"`
 	MaxLabels         int64   `json:"max_labels,omitempty"`
 	ClassSizes        *Sizes  `json:"class_sizes,omitempty"`
 }
 
-// Sizes describes how many instances the classes have.
+// Sizes describes the distribution of instances over classes.
 type Sizes struct {
 	Min    int64   `json:"min"`
 	Median int64   `json:"median"`
@@ -99,22 +125,24 @@ type Sizes struct {
 
 // Bin counts the classes of a range of sizes.
 type Bin struct {
-	From    int64  `json:"from"`
-	To      *int64 `json:"to"` // null: no upper end
+	From int64 `json:"from"`
+	// To is nil if the range has no upper end.
+	To      *int64 `json:"to"`
 	Classes int    `json:"classes"`
 }
 
 // Tree counts the nodes of a training tree.
 type Tree struct {
-	Nodes     int   `json:"nodes"`
-	Terminals int   `json:"terminals"`
-	Internals int   `json:"internals"`
-	Spawned   int   `json:"spawned"`
-	Virtual   bool  `json:"virtual_root"`
-	Depth     int32 `json:"depth"` // edges from a root to the deepest node
+	Nodes     int  `json:"nodes"`
+	Terminals int  `json:"terminals"`
+	Internals int  `json:"internals"`
+	Spawned   int  `json:"spawned"`
+	Virtual   bool `json:"virtual_root"`
+	// Depth is the number of edges from a root to the deepest node.
+	Depth int32 `json:"depth"`
 }
 
-// Look inspects a path. Errors are fs.InputErrors, or name the file in another way.
+// Look inspects a path. Its errors are fs.InputErrors or name the file otherwise.
 func Look(ctx context.Context, o Options, ui progress.Reporter) (*Info, error) {
 	l := look{o, ui}
 	if o.Weights != "" && (dataset.LooksIngested(o.Path) || model.IsModel(o.Path)) {
@@ -122,7 +150,7 @@ func Look(ctx context.Context, o Options, ui progress.Reporter) (*Info, error) {
 	}
 	if o.Path != fs.Stdin {
 		st, err := fs.Stat(o.Path)
-		if err != nil && !errors.Is(err, iofs.ErrNotExist) { // else it may be a pattern
+		if err != nil && !errors.Is(err, iofs.ErrNotExist) { // otherwise it may be a pattern
 			return nil, fs.Explain(o.Path, err)
 		}
 		switch {
@@ -138,6 +166,7 @@ func Look(ctx context.Context, o Options, ui progress.Reporter) (*Info, error) {
 	return l.file(ctx)
 }
 
+// modelInfo describes a model.
 func modelInfo(path string) (*Info, error) {
 	m, err := model.Open(path)
 	if err != nil {
@@ -169,12 +198,13 @@ func modelInfo(path string) (*Info, error) {
 	return i, nil
 }
 
-// look is one call of Look.
+// look is the state of one call of Look.
 type look struct {
 	o  Options
 	ui progress.Reporter
 }
 
+// set describes an ingested data set.
 func (l *look) set(ctx context.Context) (*Info, error) {
 	set, err := dataset.Open(l.o.Path)
 	if err != nil {
@@ -194,8 +224,8 @@ func (l *look) set(ctx context.Context) (*Info, error) {
 	return i, fs.Compute(ctx, func() error { return l.training(ctx, i, d) })
 }
 
-// file reads a file of instances or a structure, or the files of a pattern or of a folder of
-// parts as one.
+// file describes a file of instances or a structure. The files that match a pattern, and the parts
+// in a folder, count as one file.
 func (l *look) file(ctx context.Context) (*Info, error) {
 	f, err := fs.Open(ctx, l.o.Files, l.o.Path)
 	if err != nil {
@@ -235,12 +265,12 @@ func (l *look) file(ctx context.Context) (*Info, error) {
 // sniffBytes is how much of a file is read to tell a structure from instances.
 const sniffBytes = 64 << 10
 
-// looksLikeStructure: every whole line is a comment, empty, or two names of which the second is
-// no idx:value pair.
+// looksLikeStructure reports whether every complete line is empty, a comment, or two names of which
+// the second is no idx:value pair.
 func looksLikeStructure(head []byte) bool {
 	lines := bytes.Split(head, []byte("\n"))
 	if len(head) == sniffBytes {
-		lines = lines[:len(lines)-1] // cut off
+		lines = lines[:len(lines)-1] // incomplete
 	}
 	edges := 0
 	for _, line := range lines {
@@ -259,7 +289,7 @@ func looksLikeStructure(head []byte) bool {
 	return edges > 0
 }
 
-// isPair recognises INTEGER:NUMBER.
+// isPair reports whether w is INTEGER:NUMBER.
 func isPair(w []byte) bool {
 	index, value, ok := bytes.Cut(w, []byte(":"))
 	if !ok {
@@ -358,10 +388,12 @@ func (l *look) countRows(ctx context.Context, i *Info, f *fs.File, in io.Reader)
 
 // featureRows counts the rows of each feature index, in memory proportional to the ranges in use.
 type featureRows struct {
-	count int64 // distinct indices
+	// count is the number of distinct indices.
+	count int64
 	pages map[uint32]*[1 << 10]uint32
 }
 
+// add counts a row with feature i.
 func (c *featureRows) add(i uint32) {
 	if c.pages == nil {
 		c.pages = map[uint32]*[1 << 10]uint32{}
@@ -378,7 +410,7 @@ func (c *featureRows) add(i uint32) {
 	*rows++
 }
 
-// ranked lists the counts as ingest orders the columns, the largest first.
+// ranked lists the counts in the order in which ingest numbers the columns, largest first.
 func (c *featureRows) ranked() []uint32 {
 	out := make([]uint32, 0, c.count)
 	for _, page := range c.pages {
@@ -438,8 +470,8 @@ func (l *look) training(ctx context.Context, i *Info, d *taxonv1.Data) error {
 	return nil
 }
 
-// hierarchy reads the structure of data with these labels. One that would be read as a graph
-// becomes the tree of first parents.
+// hierarchy reads the structure of data with these labels. A structure that would be read as a
+// graph is reduced to the first parents.
 func (l *look) hierarchy(ctx context.Context, i *Info, names []string) (*taxonomy.Structure, error) {
 	s, warnings, err := taxonomy.ReadFile(ctx, l.o.Files, l.o.Hierarchy, taxonomy.Read)
 	for _, w := range warnings {
@@ -461,7 +493,7 @@ func (l *look) hierarchy(ctx context.Context, i *Info, names []string) (*taxonom
 	return s, nil
 }
 
-// Shape plans a training on data that were never made.
+// Shape plans a training on data that were not generated.
 func Shape(s generate.Shape, o Options) (*Info, error) {
 	spec := estimate.Spec(s, 0)
 	d := spec.GetData()
@@ -494,7 +526,7 @@ func (o *Options) job(spec *taxonv1.JobSpec) (*registry.Job, error) {
 	return j, nil
 }
 
-// of estimates the training on the cluster; nil: there is no plan.
+// of estimates the training on the cluster. It is nil if there is no plan.
 func (p *Plan) of(j *registry.Job) *estimate.Info {
 	if p == nil {
 		return nil
@@ -502,6 +534,7 @@ func (p *Plan) of(j *registry.Job) *estimate.Info {
 	return estimate.Of(j, p.Cluster, p.Cores)
 }
 
+// describeTree counts the nodes of t.
 func describeTree(t *taxonomy.Tree) *Tree {
 	d := &Tree{Nodes: t.Len(), Terminals: len(t.Terminals()), Depth: max(0, t.MaxDepth())}
 	d.Internals = d.Nodes - d.Terminals
@@ -519,6 +552,7 @@ func describeTree(t *taxonomy.Tree) *Tree {
 // classBins are the upper ends of the bins of class sizes, as in eval --by-size.
 var classBins = []int64{5, 10, 20, 50, 100}
 
+// describeSizes returns the distribution of class sizes.
 func describeSizes[N int | uint32](sizes []N) *Sizes {
 	if len(sizes) == 0 {
 		return nil
@@ -555,6 +589,7 @@ func describeSizes[N int | uint32](sizes []N) *Sizes {
 	return d
 }
 
+// ratio returns n / of, or 0 if of is 0.
 func ratio(n, of int64) float64 {
 	if of == 0 {
 		return 0

@@ -1,4 +1,4 @@
-// Package modellist lists the models below a folder side by side.
+// Package modellist lists the models below a folder in a table.
 package modellist
 
 import (
@@ -20,17 +20,21 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// Run is a model that was found.
+// Run is one model.
 type Run struct {
-	Dir       string   `json:"dir"` // below the folder
-	Method    string   `json:"method"`
-	Options   string   `json:"options"` // as people read them
-	Data      string   `json:"data"`    // the fingerprint
+	// Dir is the path below the folder.
+	Dir    string `json:"dir"`
+	Method string `json:"method"`
+	// Options is a readable form of the options.
+	Options string `json:"options"`
+	// Data is the fingerprint of the training data.
+	Data      string   `json:"data"`
 	Instances int      `json:"instances"`
 	Classes   int      `json:"classes"`
 	Gap       *float64 `json:"gap"`
 	Objective float64  `json:"objective"`
-	// last one in the trace; null: not measured during the training
+	// MicroF1 and MacroF1 are the last values in the trace. They are nil if none were measured
+	// during the training.
 	MicroF1   *float64  `json:"micro_f1"`
 	MacroF1   *float64  `json:"macro_f1"`
 	Sweeps    int       `json:"sweeps"`
@@ -39,17 +43,19 @@ type Run struct {
 	CPU       float64   `json:"cpu_seconds"`
 	Bytes     int64     `json:"bytes"`
 	Made      time.Time `json:"made"`
-	Error     string    `json:"error,omitempty"` // why it can't be read; then nothing else is set but Dir
+	// Error is the reason why the model cannot be read. If it is set, all other fields but Dir are
+	// zero.
+	Error string `json:"error,omitempty"`
 
 	trace []model.TraceRow
 }
 
-// Sorts are the keys to sort by.
+// Sorts lists the keys to sort by.
 var Sorts = []string{"dir", "method", "gap", "micro_f1", "macro_f1", "seconds", "bytes", "made"}
 
-// Find opens the manifests of all models in a folder and below, and sorts them: by figures of
-// quality with the best first, else with the smallest first. Models that can't be read come last,
-// with what is wrong.
+// Find reads the manifests of all models in a folder and below, and sorts them: measures of quality
+// with the best first, other keys with the smallest first. Models that cannot be read come last,
+// with their errors.
 func Find(dir, by string) ([]Run, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, fs.Explain(dir, err)
@@ -78,8 +84,9 @@ func Find(dir, by string) ([]Run, error) {
 	return out, nil
 }
 
+// order compares two models by the key by.
 func order(a, b *Run, by string) int {
-	least := func(x *float64) float64 { // what was not measured comes last
+	least := func(x *float64) float64 { // missing values come last
 		if x == nil {
 			return math.Inf(1)
 		}
@@ -116,6 +123,7 @@ func order(a, b *Run, by string) int {
 	return 0
 }
 
+// read reads the manifest of the model at path.
 func read(base, path string) (*Run, error) {
 	m, err := model.ReadManifest(path)
 	if err != nil {
@@ -149,7 +157,7 @@ func read(base, path string) (*Run, error) {
 	return out, nil
 }
 
-// below is the path of a model below the folder.
+// below returns the path of a model below the folder.
 func below(base, path string) string {
 	rel, err := filepath.Rel(base, path)
 	if err != nil {
@@ -158,7 +166,7 @@ func below(base, path string) string {
 	return filepath.ToSlash(rel)
 }
 
-// Broken is the error of those models that can't be read; nil: there are none.
+// Broken returns an error that describes the models that cannot be read, or nil if there are none.
 func Broken(all []Run) error {
 	n, first := 0, ""
 	for _, r := range all {
@@ -177,7 +185,7 @@ func Broken(all []Run) error {
 	return option.Errorf("runs: %d of %d models can't be read, the first: %s", n, len(all), first)
 }
 
-// Percent is a share as text; "": there is none.
+// Percent returns a share as text. It is empty if x is nil.
 func Percent(x *float64) string {
 	if x == nil {
 		return ""
@@ -185,9 +193,10 @@ func Percent(x *float64) string {
 	return fmt.Sprintf("%.1f", 100**x)
 }
 
+// number returns x as text.
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// maybe is a number as text; "": there is none.
+// maybe returns a number as text. It is empty if x is nil.
 func maybe(x *float64) string {
 	if x == nil {
 		return ""
@@ -195,11 +204,11 @@ func maybe(x *float64) string {
 	return number(*x)
 }
 
-// WriteTraces writes a table of the sweeps of all models, whose header has the keys of trace.jsonl.
+// WriteTraces writes a table of the sweeps of all models. Its header has the keys of trace.jsonl.
 func WriteTraces(w io.Writer, all []Run) error {
 	c := csv.NewWriter(w)
 	_ = c.Write([]string{"dir", "sweep", "phase", "seconds", "objective", "dual", "gap", "bound", "micro_f1", "macro_f1"})
-	for _, r := range all { // w.Error has write errors
+	for _, r := range all { // w.Error returns write errors
 		for _, t := range r.trace {
 			_ = c.Write([]string{r.Dir, strconv.Itoa(t.Sweep), t.Phase, number(t.Seconds), maybe(t.Objective), maybe(t.Dual),
 				maybe(t.Gap), maybe(t.Bound), maybe(t.MicroF1), maybe(t.MacroF1)})
@@ -209,12 +218,12 @@ func WriteTraces(w io.Writer, all []Run) error {
 	return c.Error()
 }
 
-// WriteCSV writes a table whose header has the keys of the JSON.
+// WriteCSV writes a table of the models. Its header has the keys of the JSON output.
 func WriteCSV(w io.Writer, all []Run) error {
 	c := csv.NewWriter(w)
 	_ = c.Write([]string{"dir", "method", "options", "data", "instances", "classes", "gap", "objective", "micro_f1",
 		"macro_f1", "sweeps", "stopped_by", "seconds", "cpu_seconds", "bytes", "made", "error"})
-	for _, r := range all { // w.Error has write errors
+	for _, r := range all { // w.Error returns write errors
 		_ = c.Write([]string{r.Dir, r.Method, r.Options, r.Data, strconv.Itoa(r.Instances), strconv.Itoa(r.Classes),
 			maybe(r.Gap), number(r.Objective), maybe(r.MicroF1), maybe(r.MacroF1),
 			strconv.Itoa(r.Sweeps), r.StoppedBy, number(r.Seconds), number(r.CPU), strconv.FormatInt(r.Bytes, 10),

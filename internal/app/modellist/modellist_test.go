@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/internal/app/train"
 	"taxon/internal/fs"
 	"taxon/internal/ui/option"
@@ -30,8 +31,8 @@ func TestFind(t *testing.T) {
 	data := filepath.Join(dir, "data.svm")
 	must(t, os.WriteFile(data, []byte("a 1:1\na 1:1 2:1\nb 2:1\nb 2:2\nc 3:1\nc 1:0.2 3:1\n"), 0o600))
 	must(t, os.MkdirAll(filepath.Join(dir, "deep", "er"), 0o700))
-	for name, o := range map[string]*taxonv1.Options{"x": {Method: "bsvm", Gap: 0.5}, "deep/er/y": {Method: "blr",
-		Gap: 1e-6}} {
+	for name, o := range map[string]*taxonv1.Options{"x": methodtest.Options("bsvm",
+		"gap", 0.5), "deep/er/y": methodtest.Options("blr", "gap", 1e-6)} {
 		_, err := train.Run(context.Background(), &train.Options{Data: []string{data}, DAG: "graph", Out: filepath.Join(dir,
 			name), Stores: 1, Store: "memory", Cutoff: "none", Pause: 10, Files: fs.Local{}, Job: o}, progress.Discard{})
 		must(t, err)

@@ -3,11 +3,12 @@ package report
 import (
 	"fmt"
 	"html"
-	"html/template"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	g "maragu.dev/gomponents"
 )
 
 // series is a line of a chart.
@@ -23,9 +24,9 @@ const (
 	chartTop, chartRight    = 12.0, 12.0
 )
 
-// lineChart draws lines as SVG. logY: the axis is logarithmic, and values not above 0 are left
-// out.
-func lineChart(title, xName, yName string, logY bool, lines ...series) template.HTML {
+// lineChart draws lines as SVG. With logY the y axis is logarithmic, and values that are not
+// positive are skipped.
+func lineChart(title, xName, yName string, logY bool, lines ...series) g.Node {
 	scale := func(y float64) float64 { return y }
 	if logY {
 		scale = math.Log10
@@ -43,7 +44,7 @@ func lineChart(title, xName, yName string, logY bool, lines ...series) template.
 	}
 	lines = slices.DeleteFunc(lines, func(s series) bool { return len(s.x) == 0 })
 	if len(lines) == 0 {
-		return ""
+		return nil
 	}
 	if logY {
 		loY, hiY = math.Floor(loY), math.Ceil(hiY)
@@ -86,10 +87,10 @@ func lineChart(title, xName, yName string, logY bool, lines ...series) template.
 		fmt.Fprintf(&b, `<polyline class="line l%d" points="%s"/>`, k%4, strings.Join(points, " "))
 	}
 	b.WriteString("</svg></figure>")
-	return template.HTML(b.String()) //nolint:gosec // all text is escaped
+	return g.Raw(b.String()) // its text is escaped above
 }
 
-// describeLines describes the ends of the lines in words, for readers who can't see them.
+// describeLines describes the ends of the lines in words, for readers who cannot see them.
 func describeLines(lines []series, logY bool) string {
 	var out []string
 	for _, s := range lines {
@@ -102,7 +103,7 @@ func describeLines(lines []series, logY bool) string {
 	return strings.Join(out, "; ")
 }
 
-// ticks are about four round numbers from lo to hi.
+// ticks returns about four round numbers from lo to hi.
 func ticks(lo, hi float64, whole bool) (out []float64) {
 	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/4)))
 	for _, k := range []float64{1, 2, 5, 10} {
@@ -116,7 +117,7 @@ func ticks(lo, hi float64, whole bool) (out []float64) {
 	}
 	first := math.Ceil(lo/step - 1e-9)
 	for k := 0.0; (first+k)*step <= hi+1e-9*step; k++ {
-		out = append(out, (first+k)*step+0) // + 0: no -0
+		out = append(out, (first+k)*step+0) // + 0 avoids -0
 	}
 	return out
 }

@@ -15,8 +15,8 @@ type Curve struct {
 	Points []CurvePoint
 }
 
-// CurvePoint is a point of a Curve. Spread is its standard error: the error bar reaches from
-// Y-Spread to Y+Spread. A Chosen point has a ring around it.
+// CurvePoint is a point of a Curve. Spread is its standard error: the error bar extends from
+// Y-Spread to Y+Spread. A Chosen point is marked with a ring.
 type CurvePoint struct {
 	X, Y, Spread float64
 	Chosen       bool
@@ -26,8 +26,7 @@ type CurvePoint struct {
 // colour vision.
 var curveColors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"}
 
-// The measures of the picture, in its own units. The legend stands above the axes, a row for each
-// entry.
+// Dimensions of the picture, in its own units. The legend is above the axes, with a row per entry.
 const (
 	curvesWidth, curvesPlot = 640.0, 360.0
 	curvesLeft, curvesRight = 70.0, 20.0
@@ -36,7 +35,7 @@ const (
 )
 
 // WriteCurves draws curves with error bars over a logarithmic X axis, as an SVG document. A legend
-// names the curves unless there are more of them than colours.
+// names the curves unless there are more curves than colours.
 func WriteCurves(w io.Writer, xName, yName string, curves []Curve) error {
 	legend := make([]string, 0, len(curves))
 	for _, c := range curves {
@@ -107,8 +106,8 @@ func WriteCurves(w io.Writer, xName, yName string, curves []Curve) error {
 	return err
 }
 
-// curveBounds gives the range of the axes: of the logarithm of X with some room at both ends, and
-// of Y with the error bars.
+// curveBounds returns the ranges of the axes: of the logarithm of X, with a margin at both ends,
+// and of Y including the error bars.
 func curveBounds(curves []Curve) (loX, hiX, loY, hiY float64) {
 	loX, hiX, loY, hiY = math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
 	for _, c := range curves {
@@ -124,8 +123,8 @@ func curveBounds(curves []Curve) (loX, hiX, loY, hiY float64) {
 	return loX - room, hiX + room, loY, hiY
 }
 
-// logTicks are the powers of ten whose logarithms lie in [lo, hi], and 2 and 5 times them if there
-// would be fewer than three.
+// logTicks returns the powers of ten whose logarithms are in [lo, hi]. If there would be fewer than
+// three, it adds 2 and 5 times these powers.
 func logTicks(lo, hi float64) []float64 {
 	for _, factors := range [][]float64{{1}, {1, 2, 5}} {
 		var out []float64

@@ -11,13 +11,16 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// observed are the figures of a pass over the test data.
+// observed holds the counts of a pass over the test data.
 type observed struct {
 	m       *model.Model
 	classes map[string]*class
-	leaf    map[string]int32 // label -> its terminal
-	below   []int64          // node -> instances whose true class lies below it or is it
-	// node+1 -> mistakes whose paths part below this node; 0: above the roots
+	// leaf maps a label to its terminal.
+	leaf map[string]int32
+	// below counts, by node, the instances whose true class is the node or below it.
+	below []int64
+	// parted counts, by node + 1, the mistakes for which this node is the lowest common ancestor of
+	// true and predicted class. Index 0 is for paths without a common node.
 	parted []int64
 	pairs  []map[[2]int32]int64
 	worst  []misclassified
@@ -29,21 +32,25 @@ type class struct {
 	label                string
 	instances, predicted int64
 	right                int64
-	instead              map[string]int64 // the best class, where it was another
+	// instead counts the best class of instances for which that is another class.
+	instead map[string]int64
 }
 
 // misclassified is an instance whose best class is not one of its own.
 type misclassified struct {
-	row     int64 // from 1
-	truth   int32
-	said    int32
-	steps   int // between both in the hierarchy
+	// row starts at 1.
+	row   int64
+	truth int32
+	// predicted is the predicted class.
+	predicted int32
+	// steps is the number of edges between both classes in the hierarchy.
+	steps   int
 	score   float64
 	columns []uint32
 	values  []float32
 }
 
-// maxWorst is how many mistakes are shown.
+// maxWorst is the number of mistakes that are shown.
 const maxWorst = 20
 
 // observe predicts all rows.
@@ -78,6 +85,7 @@ func observe(ctx context.Context, m *model.Model, in predict.Input, ui progress.
 	})
 }
 
+// of returns the counts of a class.
 func (o *observed) of(label string) *class {
 	c := o.classes[label]
 	if c == nil {
@@ -87,15 +95,16 @@ func (o *observed) of(label string) *class {
 	return c
 }
 
+// row counts instance i of a batch.
 func (o *observed) row(b *scoring.Batch, r *scoring.Result, rule *predict.Rule, i int) {
 	o.rows++
 	truth, best := b.RowLabels(i), r.Best(i)[0]
-	said := o.m.Tree.Name[best.Node]
+	predicted := o.m.Tree.Name[best.Node]
 	for _, label := range truth {
 		c := o.of(label)
 		c.instances++
-		if !slices.Contains(truth, said) {
-			c.instead[said]++
+		if !slices.Contains(truth, predicted) {
+			c.instead[predicted]++
 		}
 	}
 	for _, s := range rule.Of(r, i) {
@@ -115,19 +124,19 @@ func (o *observed) row(b *scoring.Batch, r *scoring.Result, rule *predict.Rule, 
 	for n := leaf; n >= 0; n = o.m.Tree.Parent[n] {
 		o.below[n]++
 	}
-	if slices.Contains(truth, said) {
+	if slices.Contains(truth, predicted) {
 		return
 	}
 	steps := o.part(leaf, best.Node)
-	o.keep(misclassified{row: o.rows, truth: leaf, said: best.Node, steps: steps, score: best.Score}, b, i)
+	o.keep(misclassified{row: o.rows, truth: leaf, predicted: best.Node, steps: steps, score: best.Score}, b, i)
 }
 
 // part counts a mistake at the node where the two paths separate. It returns the number of edges
 // between the classes.
-func (o *observed) part(truth, said int32) (steps int) {
+func (o *observed) part(truth, predicted int32) (steps int) {
 	t := o.m.Tree
-	a, b := truth, said
-	childA, childB := truth, said
+	a, b := truth, predicted
+	childA, childB := truth, predicted
 	for a != b {
 		switch {
 		case b < 0 || a >= 0 && t.Depth[a] >= t.Depth[b]:
@@ -145,8 +154,8 @@ func (o *observed) part(truth, said int32) (steps int) {
 	return steps
 }
 
-// keep keeps the worst mistakes: those farthest apart in the hierarchy, and among them those with
-// the highest scores.
+// keep retains an instance if it is among the worst mistakes: those farthest apart in the
+// hierarchy, and among them those with the highest scores.
 func (o *observed) keep(k misclassified, b *scoring.Batch, i int) {
 	order := func(a, b misclassified) int {
 		return cmp.Or(cmp.Compare(b.steps, a.steps), cmp.Compare(b.score, a.score), cmp.Compare(a.row, b.row))

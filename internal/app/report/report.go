@@ -4,16 +4,13 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	_ "embed"
-	"encoding/json"
 	"fmt"
-	"html/template"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
-	texttemplate "text/template"
+
+	g "maragu.dev/gomponents"
 
 	"taxon/coordinator/method/registry"
 	"taxon/internal/data/taxonomy"
@@ -28,94 +25,63 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// Options say what is reported, and where it is written.
+// Options configure a report.
 type Options struct {
-	Model   string
-	Data    predict.Input // test data; no path: none
-	Compare []string      // models
-	Out     string        // a file; ending in .md: a model card
+	Model string
+	// Data is the test data. Without a path there are none.
+	Data predict.Input
+	// Compare lists models to compare with.
+	Compare []string
+	// Out is the file to write. If it ends in .md, a model card is written.
+	Out string
 }
 
-// Summary is what was written, `taxon report --json`.
+// Summary describes the written report, as `taxon report --json` prints it.
 type Summary struct {
 	Out       string `json:"out"`
 	Bytes     int64  `json:"bytes"`
 	Instances int    `json:"instances,omitempty"`
 }
 
-//go:embed report.html
-var page string
-
-// card is a model card, as model hubs read them: figures in YAML, then Markdown.
-//
-//go:embed card.md
-var card string
-
-var (
-	htmlPage  = template.Must(template.New("report").Funcs(functions).Parse(page))
-	modelCard = texttemplate.Must(texttemplate.New("card").Funcs(functions).Parse(card))
+// The tasks of models, as model hubs name them.
+const (
+	tableTask = "tabular-classification"
+	textTask  = "text-classification"
 )
 
-var functions = map[string]any{
-	"percent": func(x float64) string { return fmt.Sprintf("%.1f", 100*x) },
-	"count":   func(n any) string { return format.Count(whole(n)) },
-	"counted": func(n any, one, several string) string { return format.Counted(whole(n), one, several) },
-	"p": func(x float64) string {
-		if x < 1e-4 {
-			return "< 0.0001"
-		}
-		return fmt.Sprintf("%.2g", x)
-	},
-	"sure": func(p float64) bool { return p < 0.05 },
-	"g":    func(x float64) string { return fmt.Sprintf("%.4g", x) },
-	"name": func(names []string, n int32) string { return names[n] },
-	"json": func(s string) (string, error) { // a string of YAML, too
-		b, err := json.Marshal(s)
-		return string(b), err
-	},
-	"cell": strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ", "*", `\*`, "_", `\_`, "`", "\\`").Replace,
-}
-
-func whole(n any) int64 {
-	switch n := n.(type) {
-	case int:
-		return int64(n)
-	case int64:
-		return n
-	case float64:
-		return int64(n)
-	}
-	return 0
-}
-
-// view is what the page shows.
+// view is the content of the page.
 type view struct {
 	Name, Method, Certificate string
 	Report                    *model.Report
 	Facts                     []fact
-	Charts                    []template.HTML
+	Charts                    []g.Node
 	Data                      string
 	Result                    *measure.Result
 	Measures                  []figure
-	Reliability               template.HTML
+	Reliability               g.Node
 	Classes                   []classView
 	Confusion                 []*place
 	Worst                     []worst
 	Others                    []other
 	Again                     []string
-	Task                      string // of a model card, as model hubs name it
-	Hierarchical              bool
+	// Task is the task of a model card, as model hubs name it.
+	Task         string
+	Hierarchical bool
 }
 
-// Short and DataName are the last parts of paths. Readers of a card do not have the folders.
-func (v *view) Short() string    { return filepath.Base(v.Name) }
+// Short returns the last part of the model's path. Readers of a card do not have the folders.
+func (v *view) Short() string { return filepath.Base(v.Name) }
+
+// DataName returns the last part of the data's path.
 func (v *view) DataName() string { return filepath.Base(v.Data) }
 
+// fact is a line of the table of properties.
 type fact struct{ Name, Value string }
 
-// figure is a number with its meaning.
+// figure is a number with its explanation.
 type figure struct{ Name, Value, Means string }
 
+// classView is a row of the table of classes.
 type classView struct {
 	Label                       string
 	Trained                     int64
@@ -124,32 +90,37 @@ type classView struct {
 	Instead                     string
 }
 
-// place is a node of the hierarchy with the mistakes whose paths separate there.
+// place is a node of the hierarchy, with the mistakes whose paths separate there.
 type place struct {
 	Name             string
 	Instances, Parts int64
-	Inside           int64 // mistakes here and below
-	Pairs            []string
-	Below            []*place
-	Top              bool // it has none above it
+	// Inside counts the mistakes here and below.
+	Inside int64
+	Pairs  []string
+	Below  []*place
+	// Top reports that the node has no parent on the page.
+	Top bool
 }
 
+// worst is one of the worst mistakes.
 type worst struct {
-	Row         int64
-	Truth, Said string
-	Steps       int
-	Why         []levelPair
+	Row              int64
+	Truth, Predicted string
+	Steps            int
+	Why              []levelPair
 }
 
-// levelPair has the features that added most to the predicted class and to the true one.
+// levelPair lists the features that contributed most to the predicted class and to the true one.
 type levelPair struct{ What, Features string }
 
+// other is a model to compare with.
 type other struct {
-	Name   string
-	Result *measure.Result // of this model, with the tests against the other
+	Name string
+	// Result is that of this model, with the tests against the other.
+	Result *measure.Result
 }
 
-// Write makes the report.
+// Write writes the report.
 func Write(ctx context.Context, o Options, ui progress.Reporter) (*Summary, error) {
 	m, err := model.Open(o.Model)
 	if err != nil {
@@ -173,34 +144,36 @@ func Write(ctx context.Context, o Options, ui progress.Reporter) (*Summary, erro
 	}
 	return s, fs.WriteOut(o.Out, nil, func(w *bufio.Writer) error {
 		c := &counter{w: w}
-		var form interface{ Execute(io.Writer, any) error } = htmlPage
+		write := writePage
 		if filepath.Ext(o.Out) == ".md" {
-			form = modelCard
+			write = writeCard
 		}
-		err := form.Execute(c, v)
+		err := write(c, v)
 		s.Bytes = c.n
 		return err
 	})
 }
 
+// counter counts the bytes written.
 type counter struct {
 	w *bufio.Writer
 	n int64
 }
 
+// Write implements io.Writer.
 func (c *counter) Write(b []byte) (int, error) {
 	n, err := c.w.Write(b)
 	c.n += int64(n)
 	return n, err
 }
 
-// describe shows the contents of the model's own folder.
+// describe returns the part of the page that follows from the model's folder alone.
 func describe(m *model.Model, name string) *view {
 	r := &m.Manifest.Report
-	v := &view{Name: name, Report: r, Method: registry.Words(r.Method, r.Own), Task: "tabular-classification",
+	v := &view{Name: name, Report: r, Method: registry.Words(r.Method, r.Own), Task: tableTask,
 		Hierarchical: m.Structure != nil}
 	if m.Data.Text {
-		v.Task = "text-classification"
+		v.Task = textTask
 	}
 	add := func(what, format string, args ...any) {
 		v.Facts = append(v.Facts, fact{what, fmt.Sprintf(format, args...)})
@@ -216,7 +189,7 @@ func describe(m *model.Model, name string) *view {
 			"instance", "instances"))
 	}
 	add("Time", "%s, %s of CPU", format.Seconds(r.Seconds), format.Seconds(r.CPUSeconds))
-	if r.PeakRSSBytes > 0 { // that of many processes is not known
+	if r.PeakRSSBytes > 0 { // unknown if there were several processes
 		add("Memory", "%s at most", format.Bytes(r.PeakRSSBytes))
 	}
 	add("Data fingerprint", "%s", m.Data.Fingerprint)
@@ -237,7 +210,7 @@ func describe(m *model.Model, name string) *view {
 }
 
 // curves draws the trace.
-func curves(trace []model.TraceRow) (out []template.HTML) {
+func curves(trace []model.TraceRow) (out []g.Node) {
 	var gapSweep, gapTime, primal, dual, micro, macro, microTime, macroTime series
 	primal.name, dual.name, micro.name, macro.name = "objective", "bound", "micro-F1", "macro-F1"
 	microTime.name, macroTime.name = micro.name, macro.name
@@ -257,21 +230,21 @@ func curves(trace []model.TraceRow) (out []template.HTML) {
 		add(&macroTime, t.Seconds, t.MacroF1, 100)
 	}
 	gapSweep.name, gapTime.name = "gap", "gap"
-	for _, c := range []template.HTML{
+	for _, c := range []g.Node{
 		lineChart("Relative gap by sweep", "sweep", "gap", true, gapSweep),
 		lineChart("Relative gap by second", "seconds", "gap", true, gapTime),
 		lineChart("Objective and bound", "sweep", "", true, primal, dual),
 		lineChart("F1 on test data by sweep", "sweep", "%", false, micro, macro),
 		lineChart("F1 on test data by second", "seconds", "%", false, microTime, macroTime),
 	} {
-		if c != "" {
+		if c != nil {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// score adds all figures of the test data.
+// score adds all measures on the test data.
 func (v *view) score(ctx context.Context, m *model.Model, o Options, ui progress.Reporter) error {
 	v.Data = o.Data.Path
 	ev := evaluate.Options{Model: o.Model, Data: o.Data, Everything: true}
@@ -313,7 +286,7 @@ func (v *view) score(ctx context.Context, m *model.Model, o Options, ui progress
 	return err
 }
 
-// measures lists the figures that there are.
+// measures lists the measures that were computed.
 func measures(r *measure.Result) []figure {
 	out := []figure{
 		{"Micro-F1", fmt.Sprintf("%.1f", 100*r.MicroF1), "Harmonic mean of precision and recall over all decisions about a " +
@@ -346,6 +319,7 @@ func measures(r *measure.Result) []figure {
 	return out
 }
 
+// classViews returns the table of classes.
 func (o *observed) classViews() []classView {
 	trained := map[string]int64{}
 	for i, label := range o.m.Labels {
@@ -378,16 +352,16 @@ func (o *observed) classViews() []classView {
 	return out
 }
 
-// maxPlaces bounds the nodes that are shown.
+// maxPlaces bounds the number of nodes shown.
 const maxPlaces = 2000
 
-// confusion is the hierarchy with its mistakes, the nodes with most mistakes first.
+// confusion returns the hierarchy with its mistakes, the nodes with most mistakes first.
 func (o *observed) confusion() []*place {
 	t := o.m.Tree
 	root := &place{Name: "the whole hierarchy", Instances: o.rows, Parts: o.parted[0], Inside: o.parted[0],
 		Pairs: o.pairWords(0)}
 	all := make([]*place, t.Len())
-	for n := t.Len() - 1; n >= 0; n-- { // children come behind their parents
+	for n := t.Len() - 1; n >= 0; n-- { // children follow their parents
 		if p := all[n]; p != nil || o.parted[n+1] > 0 {
 			if p == nil {
 				p = &place{}
@@ -421,6 +395,7 @@ func (o *observed) confusion() []*place {
 	return []*place{root}
 }
 
+// sort sorts the places below p by mistakes, and keeps at most *left of them.
 func (p *place) sort(left *int) {
 	slices.SortStableFunc(p.Below, func(a, b *place) int {
 		return cmp.Or(cmp.Compare(b.Inside, a.Inside),
@@ -433,7 +408,7 @@ func (p *place) sort(left *int) {
 	}
 }
 
-// pairWords are the children of a place that are most often mistaken for each other.
+// pairWords describes the children of a place that are most often mistaken for each other.
 func (o *observed) pairWords(at int) (out []string) {
 	pairs := o.pairs[at]
 	keys := slices.SortedFunc(maps.Keys(pairs), func(a, b [2]int32) int {
@@ -445,7 +420,7 @@ func (o *observed) pairWords(at int) (out []string) {
 	return out
 }
 
-// nodeName is a node's name. The name of a leaf for the place itself says so.
+// nodeName returns the name of a node. At its own place, a leaf is marked as such.
 func (o *observed) nodeName(n int32, at int) string {
 	name := o.m.Tree.Name[n]
 	if at > 0 && name == o.m.Tree.Name[at-1] {
@@ -457,8 +432,8 @@ func (o *observed) nodeName(n int32, at int) string {
 // mistakes explains the worst mistakes.
 func (o *observed) mistakes() (out []worst, err error) {
 	for _, k := range o.worst {
-		w := worst{Row: k.row, Truth: o.m.Tree.Name[k.truth], Said: o.m.Tree.Name[k.said], Steps: k.steps}
-		for _, label := range []string{w.Said, w.Truth} {
+		w := worst{Row: k.row, Truth: o.m.Tree.Name[k.truth], Predicted: o.m.Tree.Name[k.predicted], Steps: k.steps}
+		for _, label := range []string{w.Predicted, w.Truth} {
 			e, err := (&explain.Options{Label: label, Top: 1, Words: 6}).Explain(o.m, k.columns, k.values)
 			if err != nil {
 				return nil, err
@@ -470,7 +445,7 @@ func (o *observed) mistakes() (out []worst, err error) {
 	return out, nil
 }
 
-// features are those that add most along a path, in words.
+// features lists the features that contribute most along a path.
 func features(e *explain.Explanation) string {
 	gain := map[string]float64{}
 	for _, l := range e.Path {
@@ -489,7 +464,7 @@ func features(e *explain.Explanation) string {
 	return strings.Join(parts, ", ")
 }
 
-// fromPaths says whether the structure comes from labels that are paths.
+// fromPaths reports whether the structure comes from labels that are paths.
 func fromPaths(s *taxonomy.Structure, separator string) bool {
 	for i, p := range s.Parents {
 		if separator == "" || !strings.HasPrefix(s.Names[s.Children[i]], s.Names[p]+separator) {
@@ -499,10 +474,10 @@ func fromPaths(s *taxonomy.Structure, separator string) bool {
 	return true
 }
 
-// flag is an option and its value on a command line.
+// flag returns an option and its value as on a command line.
 func flag(name, value string) string { return option.Value(name, format.ShellWord(value)) }
 
-// again is the commands that make the model and the report again.
+// again returns the commands that reproduce the model and the report.
 func again(m *model.Model, o Options) []string {
 	train := []string{"taxon train ‹data=DATA› ‹out=MODEL›", flag("method", m.Options.Method)}
 	for _, p := range registry.Of(m.Options.Method) {

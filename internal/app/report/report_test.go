@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"image/color"
 	"image/png"
 	"os"
@@ -187,7 +188,7 @@ func TestTicks(t *testing.T) {
 
 // Lines have names outside the picture, and axes no -0.
 func TestChart(t *testing.T) {
-	c := string(lineChart("Calibration", "probability", "share", false, series{"as it should be", []float64{0, 1},
+	c := fmt.Sprint(lineChart("Calibration", "probability", "share", false, series{"as it should be", []float64{0, 1},
 		[]float64{0, 1}}, series{"came true", []float64{0, 1}, []float64{0.1, 0.9}}))
 	if before, _, _ := strings.Cut(c, "<svg"); !strings.Contains(before, `k1">came true`) || strings.Contains(c, ">-0<") ||
 		strings.Count(c, ">0<") != 2 {

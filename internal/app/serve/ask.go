@@ -15,60 +15,64 @@ import (
 
 // question is a call to predict or explain, by HTTP or gRPC.
 type question struct {
-	rows       rows
-	top, words *int // nil: what the call does by itself
+	rows rows
+	// top and words are nil if the call leaves the number to the model.
+	top, words *int
 	label      string
 }
 
 // rows are the instances of a question.
 type rows interface {
 	len() int
-	// vector maps instance i to the columns of l. Its error says what is wrong with the instance.
+	// vector maps instance i to the columns of l. Its error describes an invalid instance.
 	vector(l *loaded, i int, v *vector) error
 }
 
-// Label is a class that an instance is given.
+// Label is a predicted class of an instance.
 type Label struct {
 	Label string  `json:"label"`
 	Score float64 `json:"score"`
 	Path  string  `json:"path"`
 }
 
-// Prediction is the answer for one instance: labels, or what is wrong with it.
+// Prediction is the answer for one instance: its labels, or the error.
 type Prediction struct {
 	Labels []Label `json:"labels,omitempty"`
 	Error  string  `json:"error,omitempty"`
 }
 
-// explanation is Prediction for :explain.
+// explanation is the answer of explain for one instance: the explanation, or the error.
 type explanation struct {
 	*explain.Explanation
 	Error string `json:"error,omitempty"`
 }
 
-// label is a node with the score that is shown.
+// label is a node with the score to show.
 type label = scoring.Scored
 
-// answers are those for some instances of a question, which are scored together.
+// answers holds the answers to some instances of a question, which are scored together.
 type answers struct {
-	labels    []label  // of one instance after the other
-	ends      []int    // of the instances' labels
-	wrong     []string // what is wrong with each; "": nothing
+	// labels are those of all instances, one instance after the other.
+	labels []label
+	// ends are the ends of the instances' labels in labels.
+	ends []int
+	// wrong is the error of each instance. It is empty for valid ones.
+	wrong     []string
 	explained []explanation
 }
 
+// reset empties a and keeps its memory.
 func (a *answers) reset() {
 	a.labels, a.ends, a.wrong, a.explained = a.labels[:0], a.ends[:0], a.wrong[:0], a.explained[:0]
 }
 
-// Bytes that an explanation takes for each of its classes, and for each of its terms, with their
-// texts.
+// Bytes of an explanation per class and per term, with their texts.
 const (
 	classBytes = 128
 	termBytes  = 256
 )
 
-// bytes is about how much memory the answers take.
+// bytes returns the approximate memory of the answers, in bytes.
 func (a *answers) bytes() int64 {
 	n := 16 * cap(a.labels)
 	for _, e := range a.explained {
@@ -83,7 +87,7 @@ func (a *answers) bytes() int64 {
 	return int64(n)
 }
 
-// each visits the predictions.
+// each calls visit for each prediction.
 func (a *answers) each(visit func(wrong string, labels []label) error) error {
 	first := 0
 	for i, end := range a.ends {
@@ -95,11 +99,11 @@ func (a *answers) each(visit func(wrong string, labels []label) error) error {
 	return nil
 }
 
-// kind is what a call asks for.
+// kind is a kind of call: predict or explain.
 type kind struct {
-	// step says how many instances are answered at a time.
+	// step returns the number of instances that are answered at a time.
 	step func(*loaded, *question) (int, error)
-	// answer answers for the instances from first to before last.
+	// answer answers the instances from first to last-1.
 	answer func(l *loaded, q *question, first, last int, a *answers) error
 }
 
@@ -110,12 +114,13 @@ var (
 
 // modelInfo describes a model.
 type modelInfo struct {
-	Name     string        `json:"name"`
-	Classes  int           `json:"classes"`
-	Features int           `json:"features"`
-	Text     bool          `json:"text"`
-	Scores   string        `json:"scores"` // probabilities or margins
-	Report   *model.Report `json:"report"`
+	Name     string `json:"name"`
+	Classes  int    `json:"classes"`
+	Features int    `json:"features"`
+	Text     bool   `json:"text"`
+	// Scores is probabilities or margins.
+	Scores string        `json:"scores"`
+	Report *model.Report `json:"report"`
 }
 
 // refusal is an error with its HTTP status.
@@ -126,11 +131,12 @@ type refusal struct {
 
 func (r refusal) Error() string { return r.why }
 
+// refuse returns a refusal.
 func refuse(code int, format string, args ...any) error {
 	return refusal{code, fmt.Sprintf(format, args...)}
 }
 
-// codeOf is the HTTP status of an outcome.
+// codeOf returns the HTTP status of an outcome.
 func codeOf(err error) int {
 	var f refusal
 	switch {
@@ -142,12 +148,12 @@ func codeOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// timed counts a call of a model, with the time that it takes.
+// timed counts a call of a model and measures its time.
 func (s *Server) timed(name, what string, call func() error) error {
 	began := time.Now()
 	err := call()
 	if s.models[name] == nil {
-		name = "" // no caller makes up the values of a figure's label
+		name = "" // unknown names must not create label values
 	}
 	if what != "predict" && what != "explain" {
 		what = ""
@@ -156,7 +162,7 @@ func (s *Server) timed(name, what string, call func() error) error {
 	return err
 }
 
-// find is the place of a model.
+// find returns the slot of a model.
 func (s *Server) find(name string) (*slot, error) {
 	m := s.models[name]
 	if m == nil {
@@ -165,8 +171,8 @@ func (s *Server) find(name string) (*slot, error) {
 	return m, nil
 }
 
-// ask answers a question: for some instances at a time, each time once a core is free. It passes the
-// answers to emit, which may wait for the caller as it holds no core.
+// ask answers a question, some instances at a time, each time when a core is free. It passes the
+// answers to emit, which may block on the caller, because it holds no core.
 func (s *Server) ask(ctx context.Context, m *slot, q *question, k kind, emit func(*loaded, *answers) error) error {
 	n := q.rows.len()
 	switch {
@@ -179,7 +185,7 @@ func (s *Server) ask(ctx context.Context, m *slot, q *question, k kind, emit fun
 	case or(q.words, 0) < 0:
 		return refuse(http.StatusBadRequest, "words %d: must be 0 or more", *q.words)
 	}
-	l := m.take()
+	l := m.acquire()
 	defer l.users.Done()
 	step := 0
 	if err := l.reading(func() (err error) {
@@ -190,7 +196,7 @@ func (s *Server) ask(ctx context.Context, m *slot, q *question, k kind, emit fun
 	}
 	var a answers
 	held := int64(0)
-	defer func() { s.room.give(held) }()
+	defer func() { s.room.release(held) }()
 	for first := 0; first < n; first += step {
 		if err := s.score(ctx, first > 0, func() error {
 			a.reset()
@@ -198,9 +204,9 @@ func (s *Server) ask(ctx context.Context, m *slot, q *question, k kind, emit fun
 		}); err != nil {
 			return err
 		}
-		s.room.give(held)
+		s.room.release(held)
 		held = a.bytes()
-		if err := s.room.take(held); err != nil {
+		if err := s.room.acquire(held); err != nil {
 			held = 0
 			return err
 		}
@@ -212,6 +218,7 @@ func (s *Server) ask(ctx context.Context, m *slot, q *question, k kind, emit fun
 	return nil
 }
 
+// or returns *p, or otherwise if p is nil.
 func or(p *int, otherwise int) int {
 	if p != nil {
 		return *p
@@ -222,7 +229,7 @@ func or(p *int, otherwise int) int {
 // each describes all models, by name.
 func (s *Server) each(visit func(modelInfo)) {
 	for _, name := range s.names() {
-		l := s.models[name].take()
+		l := s.models[name].acquire()
 		info := modelInfo{Name: name, Classes: l.m.Terminals(), Features: len(l.m.Feature), Text: l.m.Text != nil,
 			Scores: "margins", Report: &l.m.Manifest.Report}
 		if l.m.HasProbabilities() {

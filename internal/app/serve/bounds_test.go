@@ -114,7 +114,7 @@ func TestNoMemoryLeft(t *testing.T) {
 	s, web := serving(t, Options{}, trained(t, texts, true, "bsvm"))
 	rpc := client(t, s)
 	one := &taxonv1.PredictRequest{Model: "m", Instances: []*taxonv1.Instance{textOf("a dog")}}
-	must(t, s.room.take(s.room.all))
+	must(t, s.room.acquire(s.room.all))
 	if code, out := post(t, web, "m:predict", `{"instances": [{"text": "a"}]}`); code != http.StatusTooManyRequests {
 		t.Errorf("over HTTP: %d %s", code, out["error"])
 	}
@@ -126,7 +126,7 @@ func TestNoMemoryLeft(t *testing.T) {
 	if _, ok := busy.Details()[0].(*errdetails.RetryInfo); !ok {
 		t.Errorf("over gRPC: %v says not when to try again", err)
 	}
-	s.room.give(s.room.all)
+	s.room.release(s.room.all)
 	if _, err := rpc.Predict(context.Background(), one); err != nil {
 		t.Errorf("with memory again: %v", err)
 	}

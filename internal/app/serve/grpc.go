@@ -21,21 +21,21 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// streamWindow is how much of a message may arrive before its call reads it, and connWindow that of
-// all calls of a connection together.
+// streamWindow is the number of bytes of a message that may arrive before its call reads them.
+// connWindow is that of all calls of a connection together.
 const (
 	streamWindow = 64 << 10
 	connWindow   = 1 << 20
 )
 
-// grpcServer answers the same calls over gRPC.
+// grpcServer returns a gRPC server for the same calls.
 func (s *Server) grpcServer(p *metrics.Process) (*grpc.Server, error) {
 	options, err := s.o.Security.ServerOptions(secure.DefaultPolicy())
 	if err != nil {
 		return nil, err
 	}
 	options = append(options, p.GRPC()...)
-	// Without a worker each call starts a goroutine, whose stack must grow each time.
+	// Without stream workers each call starts a goroutine whose stack must grow every time.
 	options = append(options, grpc.MaxRecvMsgSize(int(s.o.MaxBytes)), grpc.NumStreamWorkers(uint32(cap(s.slots))),
 		grpc.InitialWindowSize(streamWindow), grpc.InitialConnWindowSize(connWindow))
 	g := grpc.NewServer(options...)
@@ -45,9 +45,9 @@ func (s *Server) grpcServer(p *metrics.Process) (*grpc.Server, error) {
 	return g, nil
 }
 
-// modelsService is taxon.v1.Models with the calls that take instances as streams of one message each
-// way, which is the same on the wire. grpc reads the message of a unary call before anybody is asked,
-// as many at a time as callers send.
+// modelsService describes taxon.v1.Models with streams of one message each way for the calls that
+// take instances. The wire format is the same. For a unary call, grpc would read the message before
+// the limits are checked, for as many calls at a time as callers send.
 func modelsService() *grpc.ServiceDesc {
 	d := taxonv1.Models_ServiceDesc
 	d.Methods = slices.DeleteFunc(slices.Clone(d.Methods),
@@ -63,18 +63,18 @@ func modelsService() *grpc.ServiceDesc {
 	return &d
 }
 
-// grpcModels is the service taxon.v1.Models.
+// grpcModels implements the service taxon.v1.Models.
 type grpcModels struct {
 	taxonv1.UnimplementedModelsServer
 	s *Server
-	// one for each message that is being received: they may all be of the largest size
+	// receiving has one token per message that is being received. Each may have the largest size.
 	receiving chan struct{}
 }
 
-// receiveTime bounds how long a message may take to arrive.
+// receiveTime bounds the time in which a message must arrive.
 const receiveTime = 30 * time.Second
 
-// receive reads the message of a call. Call done when its answer is sent.
+// receive reads the message of a call. The caller must call done when the answer is sent.
 func (g grpcModels) receive(stream grpc.ServerStream, in proto.Message) (done func(), err error) {
 	late := time.NewTimer(receiveTime)
 	defer late.Stop()
@@ -99,10 +99,10 @@ func (g grpcModels) receive(stream grpc.ServerStream, in proto.Message) (done fu
 		return nil, err
 	}
 	bytes := int64(proto.Size(in))
-	if err := g.s.room.take(bytes); err != nil {
+	if err := g.s.room.acquire(bytes); err != nil {
 		return nil, refused(err)
 	}
-	return func() { g.s.room.give(bytes) }, nil
+	return func() { g.s.room.release(bytes) }, nil
 }
 
 // ask is Server.ask with gRPC errors.
@@ -120,7 +120,7 @@ func (g grpcModels) ask(ctx context.Context, name, what string, q *question, k k
 	}))
 }
 
-// refused is an error of a call with its gRPC code.
+// refused returns the gRPC status of a call's error.
 func refused(err error) error {
 	if err == nil {
 		return nil
@@ -145,34 +145,35 @@ func refused(err error) error {
 	return status.Error(codes.Internal, why)
 }
 
-// reply bounds an answer by the size of a request, as it goes in one message.
+// reply limits an answer to the size allowed for requests, because it is sent as one message.
 type reply struct {
 	bytes, most int64
-	room        *room
+	room        *memoryBudget
 }
 
-// add counts a part of the answer.
+// add accounts for a part of the answer.
 func (r *reply) add(bytes int) error {
 	if r.bytes+int64(bytes) > r.most {
 		return refuse(http.StatusBadRequest, "the answer is larger than %d bytes: ask for fewer labels or send fewer "+
 			"instances at a time", r.most)
 	}
-	err := r.room.take(int64(bytes))
+	err := r.room.acquire(int64(bytes))
 	if err == nil {
 		r.bytes += int64(bytes)
 	}
 	return err
 }
 
-// end gives back what the answer took.
-func (r *reply) end() { r.room.give(r.bytes) }
+// end releases the memory of the answer.
+func (r *reply) end() { r.room.release(r.bytes) }
 
-// Bytes of a label's message beside its texts, and of an instance's.
+// Bytes of the message of a label without its texts, and of an instance.
 const (
 	labelBytes    = 16
 	instanceBytes = 8
 )
 
+// predict implements the call Predict.
 func (g grpcModels) predict(stream grpc.ServerStream) error {
 	in := new(taxonv1.PredictRequest)
 	done, err := g.receive(stream, in)
@@ -183,12 +184,12 @@ func (g grpcModels) predict(stream grpc.ServerStream) error {
 	out := new(taxonv1.PredictResult)
 	size := reply{most: g.s.o.MaxBytes, room: g.s.room}
 	defer size.end()
-	q := &question{rows: grpcRows(in.Instances), top: given(in.Top)}
+	q := &question{rows: grpcRows(in.Instances), top: optional(in.Top)}
 	if err := g.ask(stream.Context(), in.Model, "predict", q, predicting, func(l *loaded, a *answers) error {
 		if err := size.add(labelBytes * len(a.labels)); err != nil {
 			return err
 		}
-		// All labels share two pieces of memory.
+		// The labels share two allocations.
 		scored, at := make([]taxonv1.ScoredLabel, len(a.labels)), make([]*taxonv1.ScoredLabel, len(a.labels))
 		return a.each(func(wrong string, labels []label) error {
 			p := &taxonv1.Prediction{Error: wrong}
@@ -210,6 +211,7 @@ func (g grpcModels) predict(stream grpc.ServerStream) error {
 	return stream.SendMsg(out)
 }
 
+// explain implements the call Explain.
 func (g grpcModels) explain(stream grpc.ServerStream) error {
 	in := new(taxonv1.ExplainRequest)
 	done, err := g.receive(stream, in)
@@ -220,7 +222,7 @@ func (g grpcModels) explain(stream grpc.ServerStream) error {
 	out := new(taxonv1.ExplainResult)
 	size := reply{most: g.s.o.MaxBytes, room: g.s.room}
 	defer size.end()
-	q := &question{rows: grpcRows(in.Instances), top: given(in.Top), label: in.Label}
+	q := &question{rows: grpcRows(in.Instances), top: optional(in.Top), label: in.Label}
 	if in.Words != nil {
 		words := int(in.GetWords())
 		q.words = &words
@@ -251,7 +253,7 @@ func (g grpcModels) explain(stream grpc.ServerStream) error {
 	return stream.SendMsg(out)
 }
 
-// ListModels is GET /v1/models.
+// ListModels implements the call ListModels, the counterpart of GET /v1/models.
 func (g grpcModels) ListModels(context.Context, *taxonv1.ListModelsRequest) (*taxonv1.ListModelsResult, error) {
 	out := &taxonv1.ListModelsResult{}
 	g.s.each(func(m modelInfo) {
@@ -262,8 +264,8 @@ func (g grpcModels) ListModels(context.Context, *taxonv1.ListModelsRequest) (*ta
 	return out, nil
 }
 
-// given is nil for what a message leaves out.
-func given(n uint32) *int {
+// optional returns a pointer to n, or nil if the message has no such field.
+func optional(n uint32) *int {
 	if n == 0 {
 		return nil
 	}
@@ -271,11 +273,12 @@ func given(n uint32) *int {
 	return &k
 }
 
-// grpcRows are instances of a message.
+// grpcRows are the instances of a message.
 type grpcRows []*taxonv1.Instance
 
 func (r grpcRows) len() int { return len(r) }
 
+// vector implements rows.
 func (r grpcRows) vector(l *loaded, i int, v *vector) error {
 	in := r[i]
 	f, text := in.GetFeatures(), (*string)(nil)
@@ -286,9 +289,9 @@ func (r grpcRows) vector(l *loaded, i int, v *vector) error {
 	if len(index) != len(value) {
 		return refuse(http.StatusBadRequest, "%d indices and %d values: one of each a feature", len(index), len(value))
 	}
-	v.given = v.given[:0]
+	v.features = v.features[:0]
 	for k, n := range index {
-		v.given = append(v.given, feature{n, value[k]})
+		v.features = append(v.features, feature{n, value[k]})
 	}
 	return l.vector(text, f != nil, v)
 }

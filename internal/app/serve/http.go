@@ -33,13 +33,14 @@ func (s *Server) handler(p *metrics.Process) http.Handler {
 	return mux
 }
 
+// list answers GET /v1/models.
 func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 	out := []modelInfo{}
 	s.each(func(m modelInfo) { out = append(out, m) })
 	answer(w, http.StatusOK, map[string]any{"models": out})
 }
 
-// call is NAME:predict or NAME:explain.
+// call answers NAME:predict and NAME:explain.
 func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 	name, what, _ := strings.Cut(r.PathValue("call"), ":")
 	q := requests.Get().(*request)
@@ -53,7 +54,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 	switch code := codeOf(err); {
 	case err == nil:
 	case out.begun:
-		panic(http.ErrAbortHandler) // a caller must not take a part for the whole
+		panic(http.ErrAbortHandler) // a partial answer must not look complete
 	case code == http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "1")
 		fallthrough
@@ -62,6 +63,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// answerTo reads the request and writes the answer to out.
 func (s *Server) answerTo(r *http.Request, name, what string, q *request, out *output) error {
 	m, err := s.find(name)
 	if err == nil && what != "predict" && what != "explain" {
@@ -84,36 +86,40 @@ func (s *Server) answerTo(r *http.Request, name, what string, q *request, out *o
 	return s.ask(r.Context(), m, &q.question, predicting, out.predictions)
 }
 
+// answer writes v as JSON.
 func answer(w http.ResponseWriter, code int, v any) {
 	text, err := json.Marshal(v)
-	if err != nil { // such as a figure that is not finite
+	if err != nil { // such as a number that is not finite
 		code, text = http.StatusInternalServerError, []byte(`{"error":"the answer can't be written as JSON"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)+1))
 	w.WriteHeader(code)
-	_, _ = w.Write(append(text, '\n')) // a caller that is gone wants no answer
+	_, _ = w.Write(append(text, '\n')) // the caller may have left
 }
 
-// outputBytes is how much of an answer is held before it is written.
+// outputBytes is the size up to which an answer is buffered.
 const outputBytes = 32 << 10
 
-// output writes an answer in pieces. One of a single piece goes with its length.
+// output writes an answer in pieces. An answer of a single piece has a Content-Length.
 type output struct {
-	w     http.ResponseWriter
-	text  []byte // not written yet
-	begun bool   // something is written
-	rows  int    // begun
+	w http.ResponseWriter
+	// text is not written yet.
+	text []byte
+	// begun reports that something was written.
+	begun bool
+	// rows counts the instances whose answer was started.
+	rows int
 }
 
-// row begins the answer for the next instance.
+// row starts the answer to the next instance.
 func (o *output) row() {
 	if o.rows++; o.rows > 1 {
 		o.text = append(o.text, ',')
 	}
 }
 
-// flush writes the text if there is much of it.
+// flush writes the text if it exceeds most bytes.
 func (o *output) flush(most int) error {
 	if len(o.text) < most {
 		return nil
@@ -129,6 +135,7 @@ func (o *output) flush(most int) error {
 	return nil
 }
 
+// end completes the answer.
 func (o *output) end() error {
 	o.text = append(o.text, "]}\n"...)
 	if !o.begun {
@@ -137,12 +144,12 @@ func (o *output) end() error {
 	return o.flush(0)
 }
 
-// predictions writes answers to :predict.
+// predictions writes the answers to predict.
 func (o *output) predictions(l *loaded, a *answers) error {
 	return a.each(func(wrong string, labels []label) error { return o.prediction(wrong, labels, l.named) })
 }
 
-// prediction writes the answer for an instance.
+// prediction writes the answer to an instance.
 func (o *output) prediction(wrong string, labels []label, named func(label) Label) error {
 	if o.row(); wrong != "" {
 		o.text = append(quoted(append(o.text, `{"error":`...), wrong), '}')
@@ -165,7 +172,7 @@ func (o *output) prediction(wrong string, labels []label, named func(label) Labe
 	return o.flush(outputBytes)
 }
 
-// explanations writes answers to :explain.
+// explanations writes the answers to explain.
 func (o *output) explanations(_ *loaded, a *answers) error {
 	for _, e := range a.explained {
 		text, err := json.Marshal(e)
@@ -181,8 +188,8 @@ func (o *output) explanations(_ *loaded, a *answers) error {
 	return nil
 }
 
-// quoted appends a string; bytes that are no UTF-8 become U+FFFD.
+// quoted appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
 func quoted(out []byte, s string) []byte {
-	out, _ = jsontext.AppendQuote(out, s) // its error is about such bytes
+	out, _ = jsontext.AppendQuote(out, s) // its error reports invalid UTF-8
 	return out
 }

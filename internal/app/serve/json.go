@@ -17,32 +17,35 @@ import (
 	"taxon/internal/data/table"
 )
 
-// request is the body of a call. It is read value by value, because reflection would cost more
-// than the scores.
+// request is the body of a call. It is read value by value, because reflection would cost more than
+// the scoring.
 type request struct {
-	room *room
-	held int64 // taken of room
+	room *memoryBudget
+	// held is the number of bytes taken from room.
+	held int64
 	body []byte
-	in   bytes.Buffer // over the bytes of body
+	// in reads the bytes of body.
+	in   bytes.Buffer
 	json jsontext.Decoder
 	rows jsonRows
 	out  []byte
 	question
 }
 
+// requests pools the memory of requests.
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-// release gives back what the request holds.
+// release returns the memory of the request.
 func (q *request) release() {
-	q.room.give(q.held)
+	q.room.release(q.held)
 	if q.held = 0; cap(q.body)+24*cap(q.rows)+cap(q.out) <= keptBytes+2*outputBytes {
 		q.question = question{}
 		requests.Put(q)
 	}
 }
 
-// lenient accepts what jsontext refuses by default. An instance with a feature that occurs twice
-// is no reason to refuse the others. Strings that are no Unicode text are refused.
+// lenient permits duplicate names, which jsontext refuses by default: an instance in which a
+// feature occurs twice is no reason to refuse the others. Strings of invalid Unicode are refused.
 var lenient = jsontext.AllowDuplicateNames(true)
 
 // jsonRows are the instances of a body.
@@ -53,11 +56,11 @@ func (r jsonRows) len() int { return len(r) }
 // shape describes the fields of a body.
 const shape = `the body must be {"instances": [...], "top": 5}`
 
-// firstBytes is how much of a body there is room for before it arrives.
+// firstBytes is the size of a body's buffer before the body arrives.
 const firstBytes = 4 << 10
 
-// receive reads a body of at most this many bytes. It takes memory for what has arrived, not for what
-// is announced.
+// receive reads a body of at most `most` bytes. It acquires memory for what has arrived, not for the
+// announced length.
 func (q *request) receive(body io.Reader, announced, most int64) error {
 	large := refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send fewer instances at a time",
 		most)
@@ -91,16 +94,17 @@ func (q *request) receive(body io.Reader, announced, most int64) error {
 	}
 }
 
-// hold takes memory for the request, or gives it back.
+// hold changes the memory acquired for the request to bytes.
 func (q *request) hold(bytes int64) error {
-	err := q.room.take(bytes)
+	err := q.room.acquire(bytes)
 	if err == nil {
 		q.held += bytes
 	}
 	return err
 }
 
-// read reads a body of at most so many bytes and instances. announced is its length; -1: unknown.
+// read reads a body of at most `most` bytes and the given number of instances. announced is its
+// length, or -1 if that is unknown.
 func (q *request) read(body io.Reader, announced, most int64, instances int) error {
 	if err := q.receive(body, announced, most); err != nil {
 		return err
@@ -122,7 +126,7 @@ func (q *request) read(body io.Reader, announced, most int64, instances int) err
 	})
 	if err == nil {
 		if _, err = d.ReadToken(); err == nil {
-			err = errors.New("there is text behind the object")
+			err = errors.New("unexpected text after the object")
 		} else if errors.Is(err, io.EOF) {
 			err = nil
 		}
@@ -137,19 +141,19 @@ func (q *request) read(body io.Reader, announced, most int64, instances int) err
 	return nil
 }
 
-// open begins to read text.
+// open starts reading text.
 func open(d *jsontext.Decoder, in *bytes.Buffer, text []byte) *jsontext.Decoder {
 	*in = *bytes.NewBuffer(text)
 	d.Reset(in, lenient)
 	return d
 }
 
-// members visits the members of an object: each visit reads a value.
+// members calls visit for each member of an object. Each visit must read the value.
 func members(d *jsontext.Decoder, visit func(name string) error) error {
 	return objects(d, func(name []byte) error { return visit(string(unquoted(name))) })
 }
 
-// objects is members with the names as written.
+// objects is members with the names in their raw form.
 func objects(d *jsontext.Decoder, visit func(name []byte) error) error {
 	if d.PeekKind() != '{' {
 		return kindError(d, "an object")
@@ -170,7 +174,7 @@ func objects(d *jsontext.Decoder, visit func(name []byte) error) error {
 	return err
 }
 
-// kindError says that a value has the wrong kind, or that the body is not JSON.
+// kindError returns the error of a value of the wrong kind, or of a body that is not JSON.
 func kindError(d *jsontext.Decoder, want string) error {
 	if err := d.SkipValue(); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -178,9 +182,10 @@ func kindError(d *jsontext.Decoder, want string) error {
 		}
 		return err
 	}
-	return fmt.Errorf("here must stand %s", want)
+	return fmt.Errorf("expected %s here", want)
 }
 
+// instances reads the list of instances.
 func (q *request) instances(d *jsontext.Decoder, most int) error {
 	q.rows = q.rows[:0]
 	if d.PeekKind() != '[' {
@@ -204,7 +209,7 @@ func (q *request) instances(d *jsontext.Decoder, most int) error {
 	return err
 }
 
-// integer reads a whole number, or null.
+// integer reads a whole number or null.
 func integer(d *jsontext.Decoder, name string, into **int) error {
 	v, err := d.ReadValue()
 	if err != nil || v.Kind() == 'n' {
@@ -218,7 +223,7 @@ func integer(d *jsontext.Decoder, name string, into **int) error {
 	return nil
 }
 
-// text reads a string, or null.
+// text reads a string or null.
 func text(d *jsontext.Decoder, name string, into *string) error {
 	v, err := d.ReadValue()
 	if err != nil || v.Kind() == 'n' {
@@ -231,16 +236,16 @@ func text(d *jsontext.Decoder, name string, into *string) error {
 	return nil
 }
 
-// unquoted is the text of a string, which was checked before.
+// unquoted returns the text of a string that was checked before.
 func unquoted(v []byte) []byte {
 	b, _ := jsontext.AppendUnquote(nil, v)
 	return b
 }
 
-// vector reads {"text": ...} or {"features": {"7": 0.5}}, or both where the model was trained on both.
+// vector reads {"text": ...} or {"features": {"7": 0.5}}, or both if the model was trained on both.
 func (r jsonRows) vector(l *loaded, i int, v *vector) error {
 	d := open(&v.json, &v.in, r[i])
-	v.given = v.given[:0]
+	v.features = v.features[:0]
 	var words *string
 	features := false
 	err := members(d, func(name string) error {
@@ -265,13 +270,13 @@ func (r jsonRows) vector(l *loaded, i int, v *vector) error {
 	return l.vector(words, features, v)
 }
 
-// featureError is about one feature.
+// featureError describes an invalid feature.
 type featureError string
 
 func (e featureError) Error() string { return string(e) }
 
-// feature reads the value of a feature. Its name is a number, or a table's column. Its value is a
-// number, a list, or null if it is missing.
+// feature reads a feature. Its name is a number or a table's column. Its value is a number, a list,
+// or null if it is missing.
 func (v *vector) feature(d *jsontext.Decoder, name []byte, schema *table.Schema) error {
 	var first uint32
 	width := 0
@@ -295,7 +300,7 @@ func (v *vector) feature(d *jsontext.Decoder, name []byte, schema *table.Schema)
 			return featureError(fmt.Sprintf("feature %s: want a list of %d numbers, finite in float32", name, width))
 		}
 		for k, x := range list {
-			v.given = append(v.given, feature{first + uint32(k), x})
+			v.features = append(v.features, feature{first + uint32(k), x})
 		}
 		return nil
 	}
@@ -306,9 +311,9 @@ func (v *vector) feature(d *jsontext.Decoder, name []byte, schema *table.Schema)
 	if err != nil || tooLarge(float64(schema.Standardise(uint32(n), x))) {
 		return featureError(fmt.Sprintf("feature %s: %s is not finite in float32", name, value))
 	}
-	v.given = append(v.given, feature{uint32(n), x})
+	v.features = append(v.features, feature{uint32(n), x})
 	return nil
 }
 
-// tooLarge says whether a number is beyond float32.
+// tooLarge reports whether x overflows float32.
 func tooLarge(x float64) bool { return math.IsInf(float64(float32(x)), 0) }

@@ -54,7 +54,7 @@ func FuzzRequest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		q := requests.New().(*request)
-		q.room = newRoom(1 << 22)
+		q.room = newMemoryBudget(1 << 22)
 		err := q.read(strings.NewReader(body), -1, 1<<20, 1<<20)
 		var want struct {
 			Instances []json.RawMessage
@@ -106,7 +106,7 @@ func TestLargeNumber(t *testing.T) {
 	if err := v.feature(open(&v.json, &v.in, []byte("1600000008")), []byte(`"t"`), schema); err != nil {
 		t.Fatal(err)
 	}
-	if got := schema.Standardise(v.given[0].index, v.given[0].value); got != 0.5 {
+	if got := schema.Standardise(v.features[0].index, v.features[0].value); got != 0.5 {
 		t.Errorf("%v, want 0.5", got)
 	}
 }

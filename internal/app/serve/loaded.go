@@ -29,23 +29,27 @@ type loaded struct {
 	name string
 	m    *model.Model
 	p    *dataset.Projection
-	path []string // node -> names from the root, joined
+	// path maps a node to its names from the root, joined.
+	path []string
 
 	users sync.WaitGroup
 
-	failed atomic.Pointer[string] // why its files can't be read any more; nil: they can
+	// failed is the reason why the model's files can no longer be read. It is nil while they can.
+	failed atomic.Pointer[string]
 
-	mu    sync.Mutex
-	rules map[int]*ready // by how many labels are ranked; 0: the model's cut-off
+	mu sync.Mutex
+	// rules is keyed by the number of ranked labels. Key 0 stands for the model's cut-off.
+	rules map[int]*ready
 }
 
-// ready has the scorers for one number of labels.
+// ready holds the scorers for one number of labels.
 type ready struct {
 	predictor *scoring.Predictor
-	scorers   sync.Pool // of *scorer
+	// scorers is a pool of *scorer.
+	scorers sync.Pool
 }
 
-// scorer is the memory of one request's scoring.
+// scorer is the memory for scoring one request.
 type scorer struct {
 	rule   *predict.Rule
 	scorer *scoring.Scorer
@@ -54,13 +58,13 @@ type scorer struct {
 	vector vector
 }
 
-// vector is an instance in the model's columns, and the memory for making it.
+// vector is an instance in the model's columns, with the memory for converting it.
 type vector struct {
 	dataset.Vector
-	given []feature
-	row   dataset.Row
-	json  jsontext.Decoder
-	in    bytes.Buffer
+	features []feature
+	row      dataset.Row
+	json     jsontext.Decoder
+	in       bytes.Buffer
 }
 
 // feature is a feature of an instance, numbered as in the training data.
@@ -69,7 +73,7 @@ type feature struct {
 	value float64
 }
 
-// load opens a model and prepares what its first request would wait for.
+// load opens a model and prepares everything for which its first request would otherwise wait.
 func load(name, dir string) (_ *loaded, err error) {
 	defer fs.CatchFault(&err)()
 	m, err := model.Open(dir)
@@ -86,21 +90,21 @@ func load(name, dir string) (_ *loaded, err error) {
 	return l, nil
 }
 
-// retire closes the model when no request uses it any more.
+// retire closes the model when its last request is done.
 func (l *loaded) retire() error {
 	l.users.Wait()
 	return l.m.Close()
 }
 
-// reading calls do, which reads the model's mapped files. Once one of them can't be read any more, as
-// it was cut short in place, each call is an error until the folder is opened anew: what was read
-// half way stays in the model.
+// reading calls do, which reads the model's mapped files. If a file can no longer be read, because
+// it was truncated in place, this and all later calls return an error until the folder is opened
+// again: partly initialised data remain in the model.
 func (l *loaded) reading(do func() error) error {
 	if why := l.failed.Load(); why != nil {
 		return refuse(http.StatusServiceUnavailable, "%s", *why)
 	}
 	err := fs.Guarded(do)()
-	if short := l.m.Whole(); short != nil { // its end may have been read as zeros
+	if short := l.m.Whole(); short != nil { // the part past its end may have been read as zeros
 		err = short
 	}
 	if errors.Is(err, fs.ErrFault) {
@@ -111,8 +115,8 @@ func (l *loaded) reading(do func() error) error {
 	return err
 }
 
-// ready returns the scorers that rank this many labels or somewhat more; 0: as the model's cut-off
-// wants.
+// ready returns the scorers that rank at least top labels. With 0 they rank as many as the model's
+// cut-off needs.
 func (l *loaded) ready(top int) (*ready, error) {
 	if top > 0 {
 		top = min(1<<bits.Len(uint(top-1)), l.m.Terminals())
@@ -131,13 +135,14 @@ func (l *loaded) ready(top int) (*ready, error) {
 		return nil, err
 	}
 	r.scorers.New = func() any {
-		rule, _ := l.rule(top) // it was made before
+		rule, _ := l.rule(top) // it has succeeded before
 		return &scorer{rule: rule, scorer: r.predictor.NewScorer()}
 	}
 	l.rules[top] = r
 	return r, nil
 }
 
+// rule returns the prediction rule for a number of labels.
 func (l *loaded) rule(top int) (*predict.Rule, error) {
 	var c predict.Cutoff
 	if top > 0 {
@@ -150,13 +155,13 @@ func (l *loaded) rule(top int) (*predict.Rule, error) {
 	return rule, err
 }
 
-// most is the number of labels asked for; 0: as many as the model's cut-off gives.
+// most returns the number of labels asked for. Zero means as many as the model's cut-off gives.
 func (l *loaded) most(q *question) int { return min(or(q.top, 0), l.m.Terminals()) }
 
-// pieceBytes is about how much memory the lists take of the instances that are scored together.
+// pieceBytes is the approximate memory of the lists of instances that are scored together.
 const pieceBytes = 256 << 10
 
-// predictStep is kind.step of predict.
+// predictStep implements kind.step for predict.
 func (l *loaded) predictStep(q *question) (int, error) {
 	r, err := l.ready(l.most(q))
 	if err != nil {
@@ -165,7 +170,7 @@ func (l *loaded) predictStep(q *question) (int, error) {
 	return max(1, int(pieceBytes/r.predictor.RowBytes())), nil
 }
 
-// predict is kind.answer: labels and their scores.
+// predict implements kind.answer for predict: labels with their scores.
 func (l *loaded) predict(q *question, first, last int, a *answers) error {
 	r, err := l.ready(l.most(q))
 	if err != nil {
@@ -207,16 +212,16 @@ func (l *loaded) predict(q *question, first, last int, a *answers) error {
 	return nil
 }
 
-// bytes is the memory of the vector's buffers.
+// bytes returns the memory of the vector's buffers.
 func (v *vector) bytes() int {
-	return cap(v.row.Text) + 8*(cap(v.given)+cap(v.row.Index)+cap(v.Index))
+	return cap(v.row.Text) + 8*(cap(v.features)+cap(v.row.Index)+cap(v.Index))
 }
 
-// named is a label as it is shown.
+// named returns a label as it is shown.
 func (l *loaded) named(n label) Label { return Label{l.m.Tree.Name[n.Node], n.Score, l.path[n.Node]} }
 
-// vector maps a text, if there is one, and v.given, if there are features, to the model's
-// columns, and sorts them. The numbers of a table are columns already.
+// vector maps a text, if there is one, and v.features, if there are features, to the model's columns,
+// and sorts them. The numbers of a table are columns already.
 func (l *loaded) vector(text *string, features bool, v *vector) error {
 	both := l.m.Data.Table.Both()
 	switch {
@@ -234,19 +239,19 @@ func (l *loaded) vector(text *string, features bool, v *vector) error {
 	if l.m.Data.ZeroBased {
 		first = 0
 	}
-	slices.SortFunc(v.given, func(a, b feature) int { return cmp.Compare(a.index, b.index) })
+	slices.SortFunc(v.features, func(a, b feature) int { return cmp.Compare(a.index, b.index) })
 	v.row.Index, v.row.Value = v.row.Index[:0], v.row.Value[:0]
-	for i, f := range v.given {
+	for i, f := range v.features {
 		switch {
 		case f.index < first || f.index >= math.MaxInt32+first:
 			return fmt.Errorf("feature %d: must be a number as in the training data, which counts from %d", f.index, first)
-		case i > 0 && f.index == v.given[i-1].index:
-			return fmt.Errorf("feature %d stands twice", f.index)
+		case i > 0 && f.index == v.features[i-1].index:
+			return fmt.Errorf("feature %d occurs twice", f.index)
 		}
 		f.index += 1 - first
 		value := l.m.Data.Table.Standardise(f.index, f.value)
 		if value-value != 0 {
-			return fmt.Errorf("feature %d: its value is not finite in float32", v.given[i].index)
+			return fmt.Errorf("feature %d: its value is not finite in float32", v.features[i].index)
 		}
 		v.row.Index, v.row.Value = append(v.row.Index, f.index), append(v.row.Value, value)
 	}
@@ -254,10 +259,10 @@ func (l *loaded) vector(text *string, features bool, v *vector) error {
 	return nil
 }
 
-// explainStep is kind.step of explain.
+// explainStep implements kind.step for explain.
 func (l *loaded) explainStep(*question) (int, error) { return 1, nil }
 
-// explain is kind.answer.
+// explain implements kind.answer for explain.
 func (l *loaded) explain(q *question, first, last int, a *answers) error {
 	o := explain.Options{Label: q.label, Top: min(or(q.top, 5), l.m.Terminals()), Words: or(q.words, 5)}
 	var v vector
@@ -275,8 +280,8 @@ func (l *loaded) explain(q *question, first, last int, a *answers) error {
 	return nil
 }
 
-// stampOf says what is in a model's folder: names, sizes and times of its files, or why it can't be
-// read. It changes with each of them.
+// stampOf returns a description of the state of a model's folder that changes with every change of
+// it: names, sizes and times of its files, or the error if it cannot be read.
 func stampOf(dir string) string {
 	files, err := fs.ReadDir(dir)
 	if err != nil {

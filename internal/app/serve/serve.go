@@ -25,38 +25,55 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// Options say what is served, where, and within which limits.
+// Options configure a server.
 type Options struct {
-	Models   []string // folders, or NAME=FOLDER
-	Listen   string
-	GRPC     string // where the same calls are answered over gRPC; "": nowhere
+	// Models lists folders, each as FOLDER or NAME=FOLDER.
+	Models []string
+	// Listen is the address for HTTP.
+	Listen string
+	// GRPC is the address for the same calls over gRPC. If it is empty, there is no gRPC.
+	GRPC     string
 	Security secure.Options
 	Version  string
 
-	MaxBytes int64 // of a request's body, and of an answer over gRPC
-	// bytes that requests under way take at a time; 0: DefaultMemory
-	Memory  int64
-	MaxRows int           // instances of a request
-	Queue   int           // requests that may wait for a free core
-	Rate    float64       // requests a second; 0: no bound
-	Threads int           // requests that are scored at a time; 0: all cores
-	Reload  time.Duration // how often folders are looked at
-	Drain   time.Duration // how long requests under way may take at the end
+	// MaxBytes bounds the size of a request's body, and of an answer over gRPC.
+	MaxBytes int64
+	// Memory is the memory that running requests may use together, in bytes. Zero means
+	// DefaultMemory.
+	Memory int64
+	// MaxRows bounds the number of instances of a request.
+	MaxRows int
+	// Queue is the number of requests that may wait for a free core.
+	Queue int
+	// Rate bounds the number of requests per second. Zero means no bound.
+	Rate float64
+	// Threads is the number of requests that are scored at a time. Zero means one per core.
+	Threads int
+	// Reload is the interval at which folders are checked for changes.
+	Reload time.Duration
+	// Drain is how long running requests may take after the end of ctx.
+	Drain time.Duration
 
-	Log   func(error)             // told of models that could not be replaced
-	Ready func(addr, grpc string) // called once the server answers
+	// Log is called with the error of a model that could not be replaced.
+	Log func(error)
+	// Ready is called once, when the server answers. The addresses are those it listens on.
+	Ready func(addr, grpc string)
 }
 
-// Server answers for models.
+// Server answers requests to models.
 type Server struct {
-	o       Options
-	models  map[string]*slot // fixed
-	slots   chan struct{}    // one for each request that is scored
+	o Options
+	// models does not change after New.
+	models map[string]*slot
+	// slots has one token for each request that is being scored.
+	slots   chan struct{}
 	waiting atomic.Int64
-	room    *room
-	limit   *rate.Limiter // nil: no bound
+	room    *memoryBudget
+	// limit is nil if there is no bound.
+	limit   *rate.Limiter
 	figures *metrics.Serving
-	closing sync.WaitGroup // of models that were replaced
+	// closing waits for models that were replaced.
+	closing sync.WaitGroup
 }
 
 // slot holds the current version of a model.
@@ -64,13 +81,16 @@ type slot struct {
 	name, dir string
 	mu        sync.RWMutex
 	in        *loaded
-	looked    string // stamp of the folder at the last look
-	failed    error  // why it could not be opened then
-	told      string // why it could not, as the log said last; "": it could
+	// looked is the stamp of the folder when it was last checked.
+	looked string
+	// failed is the error of opening the folder then. It is nil if that succeeded.
+	failed error
+	// lastWarning is the last error that was logged. It is empty after a success.
+	lastWarning string
 }
 
-// take returns the current version of the model. Call its users.Done when done with it.
-func (s *slot) take() *loaded {
+// acquire returns the current version of the model. The caller must call its users.Done.
+func (s *slot) acquire() *loaded {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	s.in.users.Add(1)
@@ -84,7 +104,7 @@ func New(ctx context.Context, o Options, p *metrics.Process) (*Server, error) {
 	}
 	s := &Server{
 		o: o, models: map[string]*slot{}, slots: make(chan struct{}, parallel.Threads(o.Threads)),
-		figures: p.Serving(), room: newRoom(cmp.Or(o.Memory, DefaultMemory)),
+		figures: p.Serving(), room: newMemoryBudget(cmp.Or(o.Memory, DefaultMemory)),
 	}
 	if s.room.all < o.MaxBytes {
 		return nil, option.Errorf("serve: ‹memory=%s› is less than ‹max-body=%s›: give more memory, or take smaller requests",
@@ -115,7 +135,7 @@ func New(ctx context.Context, o Options, p *metrics.Process) (*Server, error) {
 	return s, nil
 }
 
-// Close closes each model once no request uses it.
+// Close closes each model after its last request.
 func (s *Server) Close() error {
 	var errs []error
 	for _, m := range s.models {
@@ -139,6 +159,7 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(s.run(ctx, process), s.Close())
 }
 
+// run is Run with the process's metrics.
 func (s *Server) run(ctx context.Context, process *metrics.Process) error {
 	web, err := s.o.Security.HTTPServer(s.o.Listen, s.handler(process), policy)
 	if err != nil {
@@ -191,7 +212,7 @@ func (s *Server) run(ctx context.Context, process *metrics.Process) error {
 	both.Go(rpc.GracefulStop)
 	both.Go(func() {
 		if web.Shutdown(bound) != nil {
-			_ = web.Close() // its error is Shutdown's
+			_ = web.Close() // Shutdown returns its error
 		}
 	})
 	both.Wait()
@@ -201,7 +222,7 @@ func (s *Server) run(ctx context.Context, process *metrics.Process) error {
 	return err
 }
 
-// policy says who may make which calls.
+// policy lists which roles may make which calls.
 var policy = secure.Policy{
 	"POST /v1/models/": {secure.Submit, secure.ReadOnly},
 	"/v1/models":       {secure.Submit, secure.ReadOnly},
@@ -211,14 +232,14 @@ var policy = secure.Policy{
 	"/openapi.json":    {secure.Anyone},
 }
 
-// reload opens the models whose folders changed. A folder that can't be opened is tried again when
-// anything in it changes, as it may be half copied.
+// reload opens the models whose folders changed. A folder that could not be opened is tried again
+// when anything in it changes, because it may be incomplete.
 func (s *Server) reload() {
 	for _, m := range s.models {
 		stamp := stampOf(m.dir)
 		if stamp == m.looked {
-			if m.failed != nil && m.told != m.failed.Error() { // this is why, now that nothing changes any more
-				s.tell(m)
+			if m.failed != nil && m.lastWarning != m.failed.Error() { // nothing changes any more, so log it
+				s.logFailure(m)
 			}
 			continue
 		}
@@ -228,12 +249,12 @@ func (s *Server) reload() {
 		s.figures.Loaded(m.name, err == nil)
 		if m.failed = err; err != nil {
 			s.room.bound()
-			if m.told == "" { // else the folder is still changing
-				s.tell(m)
+			if m.lastWarning == "" { // otherwise the folder is still changing
+				s.logFailure(m)
 			}
 			continue
 		}
-		m.told = ""
+		m.lastWarning = ""
 		m.mu.Lock()
 		old := m.in
 		m.in = in
@@ -247,9 +268,9 @@ func (s *Server) reload() {
 	}
 }
 
-// tell logs why the model in a folder is not served.
-func (s *Server) tell(m *slot) {
-	m.told = m.failed.Error()
+// logFailure logs the reason why the model in a folder is not served.
+func (s *Server) logFailure(m *slot) {
+	m.lastWarning = m.failed.Error()
 	s.o.Log(fmt.Errorf("%s: the new model can't be opened, the old one stays in use until it can: %w", m.name, m.failed))
 }
 
@@ -263,10 +284,10 @@ func (s *Server) names() []string {
 	return out
 }
 
-// statusGone counts requests whose caller left before they were answered.
+// statusGone is the status under which requests are counted whose caller left before the answer.
 const statusGone = 499
 
-// enter refuses a request beyond the rate, before its body is read.
+// enter refuses a request beyond the rate before its body is read.
 func (s *Server) enter() error {
 	if s.limit != nil && !s.limit.Allow() {
 		return refuse(http.StatusTooManyRequests, "more than %g requests a second: try again in a second", s.o.Rate)
@@ -274,8 +295,8 @@ func (s *Server) enter() error {
 	return nil
 }
 
-// score calls do on a free core, once there is one. It refuses at once if too many requests wait
-// already, unless this one has begun.
+// score calls do when a core is free. If too many requests are waiting it returns an error at once,
+// unless the request has begun.
 func (s *Server) score(ctx context.Context, begun bool, do func() error) error {
 	if err := s.admit(ctx, begun); err != nil {
 		return err
@@ -284,6 +305,7 @@ func (s *Server) score(ctx context.Context, begun bool, do func() error) error {
 	return do()
 }
 
+// admit waits for a free core.
 func (s *Server) admit(ctx context.Context, begun bool) error {
 	select {
 	case s.slots <- struct{}{}:

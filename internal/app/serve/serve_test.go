@@ -285,7 +285,7 @@ func TestReloadHalfCopied(t *testing.T) {
 			s.reload()
 		}
 	}
-	if in := s.models["m"].take(); in.m.Options.Method != "rr-lr" || first != 1 || len(told) != 1 {
+	if in := s.models["m"].acquire(); in.m.Options.Method != "rr-lr" || first != 1 || len(told) != 1 {
 		t.Errorf("%s is served, and told %q", in.m.Options.Method, told)
 	}
 	s.models["m"].in.users.Done()
@@ -382,7 +382,7 @@ func TestTables(t *testing.T) {
 	if !strings.Contains(got.Predictions[3].Error, `one of "price", "size"`) || got.Predictions[2].Error == "" {
 		t.Errorf("errors %q and %q", got.Predictions[2].Error, got.Predictions[3].Error)
 	}
-	l := s.models["m"].take()
+	l := s.models["m"].acquire()
 	defer l.users.Done()
 	var v vector
 	rows := grpcRows{{Input: &taxonv1.Instance_Text{Text: "small dog"}, Numbers: &taxonv1.Features{Index: []uint32{1, 2},

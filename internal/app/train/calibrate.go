@@ -14,14 +14,15 @@ import (
 	"taxon/internal/model/scoring"
 )
 
-// Calibrations are the values of Options.Calibrate.
+// Calibrations lists the values of Options.Calibrate.
 var Calibrations = append([]string{"none"}, calibration.Kinds...)
 
-// wantsMore reports whether anything is fitted, or measured, on hold-outs after the training.
+// wantsMore reports whether something is fitted or measured on held-out rows after the training.
 func (t *Training) wantsMore() bool {
 	return t.wantsCutoffs() || t.wantsCalibration() || t.o.ModelSize > 0
 }
 
+// wantsCalibration reports whether the options ask for a calibration.
 func (t *Training) wantsCalibration() bool { return slices.Contains(calibration.Kinds, t.o.Calibrate) }
 
 // lacksCalibration reports whether a finished model lacks the calibration that the options ask for.
@@ -29,7 +30,7 @@ func (t *Training) lacksCalibration(have *calibration.Calibration) bool {
 	return t.wantsCalibration() && (have == nil || have.Kind != t.o.Calibrate)
 }
 
-// fitRest fits what the model in dir still lacks.
+// fitRest fits the cut-offs and the calibration that the model in dir still lacks.
 func (t *Training) fitRest(ctx context.Context, dir string, report *model.Report,
 	have model.Meta) (_ *model.Report, err error) {
 	if t.lacksCutoffs(have.Cutoffs) {
@@ -43,8 +44,8 @@ func (t *Training) fitRest(ctx context.Context, dir string, report *model.Report
 	return report, nil
 }
 
-// calibrate fits a calibration for the model in dir, on rows held out of trainings as for
-// cut-offs, and adds it to the model.
+// calibrate fits a calibration for the model in dir and adds it to the model. As for cut-offs, the
+// rows on which it is fitted were held out of trainings.
 func (t *Training) calibrate(ctx context.Context, dir string, report *model.Report) (*model.Report, error) {
 	began, cpu := time.Now(), cpuSeconds()
 	h := &holdOut{Training: t, trained: report.Sweeps}
@@ -63,8 +64,8 @@ func (t *Training) calibrate(ctx context.Context, dir string, report *model.Repo
 	return model.AddCalibration(dir, c, time.Since(began).Seconds(), cpuSeconds()-cpu)
 }
 
-// calibration trains on the rest of each part, scores its held-out rows by all classes, and fits.
-// If there are more scores than calibration.MostScores, each part leaves rows out evenly.
+// calibration trains on the rest of each part, scores the part's held-out rows for all classes, and
+// fits. If there are more scores than calibration.MostScores, each part skips rows evenly.
 func (h *holdOut) calibration(ctx context.Context) (*calibration.Calibration, error) {
 	dir := filepath.Join(h.scratch, "holdout")
 	defer os.RemoveAll(dir)
@@ -90,8 +91,8 @@ func (t *Training) joint() bool {
 	return !m.Data.MultiLabel() && !m.Form.Sets()
 }
 
-// sample adds the scores of rows by the model in dir. all is the number of held-out rows in all
-// parts.
+// sample adds to s the scores that the model in dir gives to rows. all is the number of held-out
+// rows of all parts.
 func (h *holdOut) sample(ctx context.Context, dir string, rows []uint32, all int, s *calibration.Sample) error {
 	m, err := model.Open(dir)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/data/dataset"
 	"taxon/internal/data/taxonomy"
@@ -18,15 +19,15 @@ import (
 	"taxon/internal/model/scoring"
 )
 
-// Numbers of held-out rows: enough for a regression of a dozen coefficients and for the
-// thresholds of frequent classes, and few enough that scoring them is quick.
+// Bounds on the number of held-out rows. They suffice for a regression of a dozen coefficients and
+// for the thresholds of frequent classes, and scoring them is quick.
 const (
 	heldShare = 0.2
 	maxHeld   = 2000
 	MinHeld   = 20
 )
 
-// Bounds of the profiles' length, which is twice the most labels that an instance has.
+// Bounds on the depth of profiles, which is twice the largest number of labels of an instance.
 const (
 	minDepth = 16
 	maxDepth = 256
@@ -43,7 +44,7 @@ func (t *Training) wantsCutoffs() bool {
 	return t.Meta().Data.MultiLabel() && !t.Meta().Form.Sets()
 }
 
-// goal returns the measure at which the cut-offs aim.
+// goal returns the measure that cut-offs maximise.
 func (t *Training) goal() labelset.Goal { return labelset.GoalOf(t.o.Goal) }
 
 // lacksCutoffs reports whether a finished model lacks the cut-offs that the options ask for.
@@ -51,8 +52,8 @@ func (t *Training) lacksCutoffs(have *labelset.Cutoffs) bool {
 	return t.wantsCutoffs() && (have == nil || have.Goal != t.goal())
 }
 
-// complete fits what a model in the working folder still lacks, and then publishes it in one
-// step. If it fails, the same command does it again, without training.
+// complete fits the parts that a model in the working folder still lacks, and then publishes it in
+// one step. If it fails, the same command repeats it without training.
 func (t *Training) complete(ctx context.Context, report *model.Report, have model.Meta) (*model.Report, error) {
 	whole := t.work.finished()
 	report, err := t.fitRest(ctx, whole, report, have)
@@ -62,8 +63,8 @@ func (t *Training) complete(ctx context.Context, report *model.Report, have mode
 	return t.keep(ctx, whole, report)
 }
 
-// fitCutoffs fits the cut-offs of the model in dir on rows held out of trainings, and adds them
-// to the model. Its weights do not depend on them.
+// fitCutoffs fits the cut-offs of the model in dir on rows held out of trainings, and adds them to
+// the model. The model's weights do not change.
 func (t *Training) fitCutoffs(ctx context.Context, dir string, report *model.Report) (*model.Report, error) {
 	began, cpu := time.Now(), cpuSeconds()
 	h := &holdOut{Training: t, trained: report.Sweeps}
@@ -82,7 +83,7 @@ func (t *Training) fitCutoffs(ctx context.Context, dir string, report *model.Rep
 	return model.AddCutoffs(dir, c, time.Since(began).Seconds(), cpuSeconds()-cpu)
 }
 
-// fit trains on the rest of each part, scores its held-out rows, and fits.
+// fit trains on the rest of each part, scores the part's held-out rows, and fits the cut-offs.
 func (h *holdOut) fit(ctx context.Context) (*labelset.Cutoffs, error) {
 	p, err := h.profiles(ctx)
 	if err != nil {
@@ -91,7 +92,7 @@ func (h *holdOut) fit(ctx context.Context) (*labelset.Cutoffs, error) {
 	return labelset.Fit(p, labelset.Options{Goal: h.goal(), Tree: GroupsOf(h.Tree, len(h.Set.Labels))})
 }
 
-// profiles returns those of all held-out rows, part by part.
+// profiles returns the profiles of all held-out rows, part by part.
 func (h *holdOut) profiles(ctx context.Context) (p *labelset.Profiles, err error) {
 	dir := filepath.Join(h.scratch, "holdout")
 	defer os.RemoveAll(dir)
@@ -106,7 +107,8 @@ func (h *holdOut) profiles(ctx context.Context) (p *labelset.Profiles, err error
 	return p, nil
 }
 
-// score adds to p the profiles of rows, by the model in dir, and returns p. It makes p if p is nil.
+// score appends to p the profiles of rows, scored by the model in dir, and returns p. A nil p is
+// allocated.
 func (h *holdOut) score(ctx context.Context, dir string, rows []uint32,
 	p *labelset.Profiles) (*labelset.Profiles, error) {
 	m, err := model.Open(dir)
@@ -129,13 +131,13 @@ func (h *holdOut) score(ctx context.Context, dir string, rows []uint32,
 	})
 }
 
-// ProfileDepth returns the number of scores in a profile.
+// ProfileDepth returns the number of scores in a profile of the rows of set.
 func ProfileDepth(m *model.Model, set *dataset.Set) int {
 	return min(m.Terminals(), max(minDepth, min(maxDepth, 2*int(set.Stats.MaxLabels))))
 }
 
-// GroupsOf returns the groups of the classes in a tree: its internal nodes below the root. Graphs
-// have none.
+// GroupsOf returns the groups of the classes in a tree, which are its internal nodes below the
+// root. A graph has none.
 func GroupsOf(t *taxonomy.Tree, labels int) (out labelset.Tree) {
 	if t.IsGraph() {
 		return out
@@ -152,7 +154,7 @@ func GroupsOf(t *taxonomy.Tree, labels int) (out labelset.Tree) {
 			if l := t.Label[n]; l >= 0 {
 				out.Of[l] = above
 			}
-		case p < 0: // the threshold for all
+		case p < 0: // threshold for all
 			group[n] = -1
 		default:
 			group[n] = int32(len(out.Above))
@@ -162,8 +164,8 @@ func GroupsOf(t *taxonomy.Tree, labels int) (out labelset.Tree) {
 	return out
 }
 
-// Profiler returns a function that adds a row of set to p, with its best terminals by m: at least
-// as many as p's depth. Classes that m was trained without come last, with the lowest of these
+// Profiler returns a function that appends a row of set to p. best are the row's best terminals by
+// m, at least as many as the depth of p. Classes unknown to m come last, with the lowest of these
 // scores.
 func Profiler(m *model.Model, set *dataset.Set, p *labelset.Profiles) func(row uint32, best []scoring.Scored) error {
 	scores, classes := make([]float64, p.Depth()), make([]int32, p.Depth())
@@ -196,9 +198,9 @@ func Profiler(m *model.Model, set *dataset.Set, p *labelset.Profiles) func(row u
 	}
 }
 
-// Rank calls each with the depth best terminals of every row by m, in order, from one goroutine.
-// The last argument is the set that m itself predicts, if it predicts sets, else the best
-// terminals again. Slices are valid during the call.
+// Rank calls each for every row, in order and from one goroutine, with the depth best terminals by
+// m. The last argument is the set that m itself predicts, if m predicts sets, and otherwise the
+// best terminals again. The slices are valid only during the call.
 func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, depth, threads int,
 	each func(i int, best, own []scoring.Scored) error) error {
 	rule := scoring.TopK
@@ -229,17 +231,19 @@ func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, 
 	})
 }
 
-// Prior shift. Each class is trained by itself against all others. The fewer losses it has, the
-// more it is regularised. So classes with few instances score too low beside those with many.
-// --prior-shift T adds to the score of class c
+// The prior shift. Each class is trained separately against all others. The fewer instances a class
+// has, the stronger is its regularisation relative to the loss, so rare classes score too low
+// beside frequent ones. The option prior-shift T adds to the score of class c
 //
-//	T ln(n_max / n_c),   n_c: its training instances, n_max: those of the largest class
+//	T ln(n_max / n_c)
 //
-// (post-hoc logit adjustment, A. Menon et al.: Long-tail learning via logit adjustment, ICLR
-// 2021). It is added to the weight of the bias feature when the model is written, so all that
-// read the weights predict the same labels. The certificate is about the weights without it.
+// where n_c is the number of its training instances and n_max that of the largest class (post-hoc
+// logit adjustment, A. Menon et al.: Long-tail learning via logit adjustment, ICLR 2021). The shift
+// is added to the weight of the bias feature when the model is written, so that every reader of the
+// weights predicts the same labels. The certified gap is that of the weights without the shift.
 
-// PriorShift returns what is added to each terminal's score. It is nil if nothing is added.
+// PriorShift returns the shift of each terminal's score, for the factor by. It is nil if nothing is
+// added.
 func (t *Training) PriorShift(by float64) []float64 {
 	if by == 0 {
 		return nil
@@ -255,32 +259,38 @@ func (t *Training) PriorShift(by float64) []float64 {
 	return shift
 }
 
-// nodeWriter takes the nodes' overrides in order, as model.Writer.WriteNode does.
+// nodeWriter writes the overrides of node n. It is called for nodes in order, as
+// model.Writer.WriteNode is.
 type nodeWriter func(n int, columns []uint32, values []float32) error
 
-// shifted returns a nodeWriter that adds the shift and passes the weights on to write.
+// shifted returns a nodeWriter that adds the shift and forwards the weights to write.
 func (t *Training) shifted(write nodeWriter) nodeWriter {
 	shift := t.PriorShift(t.o.Shift)
 	if shift == nil {
 		return write
 	}
-	s := &shifter{tree: t.Tree, write: write, shift: shift, perUnit: 1 / t.o.Job.Bias, column: uint32(t.Set.Matrix.Cols),
-		bias: make([]float32, t.Tree.Len())}
+	s := &shifter{tree: t.Tree, write: write, shift: shift, perUnit: 1 / registry.Number(t.o.Job, "bias"),
+		column: uint32(t.Set.Matrix.Cols), bias: make([]float32, t.Tree.Len())}
 	return s.node
 }
 
 // shifter writes bias weights that are shifted at the terminals.
 type shifter struct {
-	tree    *taxonomy.Tree
-	write   nodeWriter
-	shift   []float64 // of the score, by node
-	perUnit float64   // weight of the bias feature that raises a score by 1
-	column  uint32    // column of the bias feature
-	bias    []float32 // weight of the bias feature without the shift, by node
+	tree  *taxonomy.Tree
+	write nodeWriter
+	// shift is added to the score, by node.
+	shift []float64
+	// perUnit is the weight of the bias feature that raises a score by 1.
+	perUnit float64
+	// column is the column of the bias feature.
+	column uint32
+	// bias is the unshifted weight of the bias feature, by node.
+	bias    []float32
 	columns []uint32
 	values  []float32
 }
 
+// node shifts the bias weight of node n and writes its overrides.
 func (s *shifter) node(n int, columns []uint32, values []float32) error {
 	if p := s.tree.Parent[n]; p >= 0 {
 		s.bias[n] = s.bias[p]

@@ -31,12 +31,13 @@ type sweepScore struct {
 	Sweep   int     `json:"sweep"`
 	MicroF1 float64 `json:"micro_f1"`
 	MacroF1 float64 `json:"macro_f1"`
-	Value   float64 `json:"value,omitempty"` // of the goal, higher is better, for an early stop
+	// Value is the goal's value for an early stop, oriented so that higher is better.
+	Value float64 `json:"value,omitempty"`
 }
 
-// With Options.EarlyStop a training is evaluated every earlyEvery sweeps, unless --eval-every
-// says otherwise. It ends when `patience` evaluations in a row were not better than the best
-// before them by minGain, as a share. Scores fluctuate by less.
+// With Options.EarlyStop a training is evaluated every earlyEvery sweeps unless the option
+// eval-every is given. It ends when patience consecutive evaluations have not improved on the best
+// one before them by the relative amount minGain. The fluctuation of the scores is below minGain.
 const (
 	earlyEvery = 2
 	patience   = 3
@@ -59,7 +60,7 @@ func (s *sweepScores) stands(sweep int) bool {
 	return since >= patience
 }
 
-// goalOf returns the goal's value in an evaluation, turned so that higher is better.
+// goalOf returns the goal's value in r, oriented so that higher is better.
 func (t *Training) goalOf(r *measure.Result) (float64, error) {
 	m, _ := measure.Find(cmp.Or(t.o.Goal, DefaultGoal))
 	v, ok := m.Of(r)
@@ -72,23 +73,27 @@ func (t *Training) goalOf(r *measure.Result) (float64, error) {
 	return v, nil
 }
 
-// sweepScores evaluates every --eval-every-th sweep on --test. The training pauses meanwhile, so
-// its time and its CPU time do not include it. The scores are also kept next to the checkpoint,
-// one a line, for a run that continues from it.
+// sweepScores evaluates the weights of every n-th sweep on the test data. The training is suspended
+// meanwhile, so its time and its CPU time do not include the evaluation. The scores are also kept
+// next to the checkpoint, one a line, for a run that resumes from it.
 type sweepScores struct {
-	t         *Training
-	engine    *engine.Engine
-	stopping  context.Context // ends when the user interrupts
-	cancelled chan struct{}   // closed once the job has been cancelled after that
+	t      *Training
+	engine *engine.Engine
+	// stopping ends when the user interrupts.
+	stopping context.Context
+	// cancelled is closed once the job has been cancelled after an interrupt.
+	cancelled chan struct{}
 
-	mu      sync.Mutex // guards bySweep: a page may read while the training runs
+	// mu guards bySweep, which a page may read while the training runs.
+	mu      sync.Mutex
 	bySweep map[int]sweepScore
 }
 
+// newScores returns the scores of t. If resumed is set, it reads those of the earlier run.
 func (t *Training) newScores(ctx context.Context, resumed bool) *sweepScores {
 	s := &sweepScores{t: t, stopping: ctx, cancelled: make(chan struct{}), bySweep: map[int]sweepScore{}}
 	if !resumed {
-		_ = os.Remove(s.path()) // left by a run without a checkpoint
+		_ = os.Remove(s.path()) // from a run without a checkpoint
 		return s
 	}
 	data, err := os.ReadFile(s.path())
@@ -97,17 +102,17 @@ func (t *Training) newScores(ctx context.Context, resumed bool) *sweepScores {
 	}
 	for line := range bytes.Lines(data) {
 		var row sweepScore
-		if json.Unmarshal(line, &row) == nil { // if a run was killed, its last line may be cut off
+		if json.Unmarshal(line, &row) == nil { // the last line of a killed run may be cut off
 			s.bySweep[row.Sweep] = row
 		}
 	}
 	return s
 }
 
+// path returns the path of the scores' file.
 func (s *sweepScores) path() string { return s.t.work.Join("scores.jsonl") }
 
-// show is called by the coordinator with a sweep's weights. The coordinator waits until it
-// returns.
+// show is called by the coordinator with a sweep's weights. The coordinator waits for its return.
 func (s *sweepScores) show(ctx context.Context, st *taxonv1.JobStatus) (err error) {
 	defer fs.CatchFault(&err)()
 	defer s.t.usage.pause()()
@@ -121,8 +126,8 @@ func (s *sweepScores) show(ctx context.Context, st *taxonv1.JobStatus) (err erro
 		}
 		return err
 	}
-	// Wait until the job is cancelled, so that it does not go on. The sweep is evaluated again
-	// when the training is resumed.
+	// Wait until the job is cancelled, so that no further sweep starts. This sweep is evaluated
+	// again when the training is resumed.
 	select {
 	case <-s.cancelled:
 	case <-ctx.Done():
@@ -154,7 +159,7 @@ func (s *sweepScores) measure(ctx context.Context, st *taxonv1.JobStatus) error 
 	return s.keep(row)
 }
 
-// keep adds a line to the scores' file.
+// keep appends a line to the scores' file.
 func (s *sweepScores) keep(row sweepScore) error {
 	data, err := json.Marshal(row)
 	if err != nil {
@@ -184,15 +189,15 @@ func (t *Training) trace(st *taxonv1.JobStatus) []model.TraceRow {
 	return rows
 }
 
-// TestTable returns the options of tables for the test data.
+// TestTable returns the options for reading tabular test data.
 func (o *Options) TestTable() table.Options {
 	t := o.Table
 	t.Labels = o.TestLabels
 	return t
 }
 
-// checkTest reads the test data once before the training, so that errors in it do not come out
-// hours later. Standard input can be read only once, so it is not checked.
+// checkTest reads the test data once before the training, so that errors in them show at once and
+// not hours later. Standard input can be read only once, so it is not checked.
 func (t *Training) checkTest(ctx context.Context, path string) error {
 	o := t.o
 	switch {
@@ -232,9 +237,10 @@ func (t *Training) checkTest(ctx context.Context, path string) error {
 	}
 }
 
-// checkRows is how often checkTest checks for cancellation.
+// checkRows is the number of rows after which checkTest looks for cancellation.
 const checkRows = 4096
 
+// checkTestSet is checkTest for an ingested data set.
 func (t *Training) checkTestSet(path string) error {
 	set, err := dataset.Open(path)
 	if err != nil {
@@ -248,7 +254,7 @@ func (t *Training) checkTestSet(path string) error {
 	return t.checkLabelled(path, slices.ContainsFunc(set.Labels, func(name string) bool { return known[name] }))
 }
 
-// knownLabels returns those that the training data have instances of.
+// knownLabels returns the labels that have training instances.
 func (t *Training) knownLabels() map[string]bool {
 	known := map[string]bool{}
 	for l, name := range t.Set.Labels {
@@ -257,7 +263,8 @@ func (t *Training) knownLabels() map[string]bool {
 	return known
 }
 
-// checkLabelled refuses instances for an early stop that no label can be right of.
+// checkLabelled returns an error if no instance for an early stop has a label of the training. met
+// reports that one has.
 func (t *Training) checkLabelled(path string, met bool) error {
 	if path == t.o.EarlyStop && !met {
 		return fs.Inputf(path, 0, "no instance has a label that the training data have: there is nothing to measure "+
@@ -266,7 +273,7 @@ func (t *Training) checkLabelled(path string, met bool) error {
 	return nil
 }
 
-// checkEarlyStop refuses a goal that is not measured here.
+// checkEarlyStop returns an error if the goal is not measured during a training.
 func (t *Training) checkEarlyStop() error {
 	m, _ := measure.Find(t.o.Goal)
 	switch {
@@ -281,7 +288,7 @@ func (t *Training) checkEarlyStop() error {
 	return nil
 }
 
-// WriteModel assembles the weights named by a status and publishes them as dir.
+// WriteModel assembles the weights that a status names and publishes them as the model dir.
 func (t *Training) WriteModel(ctx context.Context, dir string, e *engine.Engine, st *taxonv1.JobStatus,
 	trace []model.TraceRow) (*model.Report, error) {
 	w, err := model.NewWriter(dir, t.Meta())
@@ -299,8 +306,8 @@ func (t *Training) WriteModel(ctx context.Context, dir string, e *engine.Engine,
 	return &report, nil
 }
 
-// Shift copies the model in the folder from, which a cluster has trained, to dir, and applies the
-// prior shift, which a cluster does not know.
+// Shift copies the model in the folder from, which was trained by a cluster, to dir, and applies
+// the prior shift, which clusters do not support.
 func (t *Training) Shift(from, dir string) (*model.Report, error) {
 	m, err := model.Open(from)
 	if err != nil {

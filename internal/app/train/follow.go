@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/app/engine"
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/ui/format"
@@ -18,14 +19,15 @@ import (
 func (t *Training) follow(ctx context.Context, e *engine.Engine, job string) (*taxonv1.JobStatus, error) {
 	p := t.ui.Start("train: sweep", 0)
 	defer p.Done()
-	// The watch goes on after ctx ends, to see how the job ends.
+	// The watch outlives ctx, to see how the job ends.
 	watching := context.WithoutCancel(ctx)
 	stop := context.AfterFunc(ctx, func() {
 		_, _ = e.Jobs.Cancel(watching, &taxonv1.CancelRequest{Job: job}) // the watch shows the outcome
 		close(t.scores.cancelled)
 	})
 	defer stop()
-	var mu sync.Mutex // guards what is shown
+	// mu guards the progress line.
+	var mu sync.Mutex
 	var last *taxonv1.JobStatus
 	show := func(doing string) {
 		if last != nil {
@@ -67,8 +69,8 @@ func (t *Training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 	return nil, Failed(st)
 }
 
-// show puts sweep, what runs elsewhere, gap and time left on the progress line. Progress is measured by log(gap), from
-// the first certificate to the tolerance.
+// show puts the sweep, remote progress, gap and remaining time on the progress line. Progress is
+// measured by log(gap), from the first certificate to the tolerance.
 func (t *Training) show(p progress.Progress, st *taxonv1.JobStatus, doing string) {
 	var extra []string
 	if doing != "" {
@@ -82,7 +84,7 @@ func (t *Training) show(p progress.Progress, st *taxonv1.JobStatus, doing string
 	if c := st.GetCertificate(); c.GetPrimalOnly() {
 		extra = append(extra, fmt.Sprintf("objective %.6g", c.GetObjective()))
 	} else if c != nil {
-		extra = append(extra, fmt.Sprintf("gap %s of %.0e", format.Gap(c.GetGap()), t.o.Job.Gap))
+		extra = append(extra, fmt.Sprintf("gap %s of %.0e", format.Gap(c.GetGap()), registry.Number(t.o.Job, "gap")))
 	}
 	if left := jobs.ETA(st); left != "" {
 		extra = append(extra, "ETA "+left)
@@ -90,12 +92,13 @@ func (t *Training) show(p progress.Progress, st *taxonv1.JobStatus, doing string
 	p.Set(int64(st.GetSweep())+1, strings.Join(extra, "  "))
 }
 
-// Failed returns the error of a failed job, in words for the user.
+// Failed returns the error of a failed job, worded for the user.
 func Failed(st *taxonv1.JobStatus) error {
 	return fmt.Errorf("training failed in sweep %d: %s", st.GetSweep()+1, st.GetError())
 }
 
-// interrupted returns the error of a cancelled job: what is kept, and how to continue.
+// interrupted returns the error of a cancelled job: it names the checkpoint that is kept and the
+// command that resumes the training.
 func (t *Training) interrupted(st *taxonv1.JobStatus) error {
 	if st.GetError() != "" {
 		return fmt.Errorf("interrupted, and no checkpoint could be written: %s", st.GetError())
@@ -103,5 +106,5 @@ func (t *Training) interrupted(st *taxonv1.JobStatus) error {
 	if !t.work.HasCheckpoint() {
 		return jobs.Interruptedf("interrupted before the first sweep was done: nothing kept")
 	}
-	return jobs.Interruptedf("interrupted after sweep %d; to go on from there: %s", st.GetSweep(), t.o.Again)
+	return jobs.Interruptedf("interrupted after sweep %d; to continue from there: %s", st.GetSweep(), t.o.Again)
 }

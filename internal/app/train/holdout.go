@@ -15,50 +15,61 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// holdOut trains on parts of the data, so that the other rows can be scored as new rows would be.
+// holdOut trains on parts of the data, so that the remaining rows can be scored as new rows would
+// be.
 //
-// These trainings start from zero, not from the model. Its internal nodes, and its classes with
-// few instances, carry what the held-out rows' labels put there, and a shortened training would
-// not forget it. Held-out rows would then score like trained ones, and the cut-off would come out
-// too high.
+// These trainings start at zero, not at the model. The weights of its internal nodes, and of its
+// rare classes, contain information from the held-out rows' labels, which a shortened training
+// would not remove. Held-out rows would then score like training rows, and the cut-off would be too
+// high.
 type holdOut struct {
 	*Training
-	trained int    // sweeps that the training took
-	sweeps  int    // most sweeps of a part's training
-	parts   []part // their held rows are scored; no row is held twice
+	// trained is the number of sweeps that the whole training took.
+	trained int
+	// sweeps bounds the sweeps of a part's training.
+	sweeps int
+	// parts have their held-out rows scored. No row is held out twice.
+	parts []part
 }
 
-// part lists the rows to train on, and the rows to score.
+// part lists the rows to train on (rest) and the rows to score (held).
 type part struct{ rest, held []uint32 }
 
-// If the time allows it, the rows are dealt out to crossParts folds, and each fold is scored by a
-// training on the others. Else minParts folds are used. Else one training on four fifths of the
-// rows scores the last fifth. Else that training is shortened. The time is estimated from data,
-// options and sweeps, not taken from a clock, so equal trainings have equal hold-outs.
+// The rows are dealt into crossParts folds if the time allows it, and each fold is scored by a
+// training on the others. Otherwise minParts folds are used; otherwise one training on four fifths
+// of the rows scores the last fifth; otherwise that training is shortened. The time is estimated
+// from data, options and sweeps and not taken from a clock, so that equal trainings have equal
+// held-out rows.
 //
-// A shortened training takes fewer rows. With internal nodes it also makes fewer sweeps, as these
-// cost the same whatever the rows. On a share rho of the rows C is multiplied by 1/sqrt(rho).
-// With fewer losses a class's scores would be lower, and so would the cut-off. (1/rho, which
-// keeps the total weight of the losses, overshoots.)
+// A shortened training uses fewer rows. With internal nodes it also makes fewer sweeps, whose cost
+// does not depend on the rows. On a fraction rho of the rows C is multiplied by 1/sqrt(rho): with
+// the same C the scores of a class, and so the cut-off, would be lower, while 1/rho, which
+// preserves the total weight of the losses, overshoots.
 const (
-	crossParts   = 5      // folds, if the time allows
-	minParts     = 3      // folds, if it does not allow five
-	freeShare    = 0.2    // see FreeSeconds
-	maxScored    = 100000 // most rows that are scored
-	minTrainRows = 4      // rows that a class keeps when the training rows are cut
-	// a shortened training makes this share of the training's sweeps (one in so many),
+	// crossParts is the number of folds if the time allows it.
+	crossParts = 5
+	// minParts is the number of folds if the time does not allow crossParts.
+	minParts = 3
+	// freeShare is described at FreeSeconds.
+	freeShare = 0.2
+	// maxScored bounds the number of rows that are scored.
+	maxScored = 100000
+	// minTrainRows is the number of rows that a class keeps when the training rows are sampled.
+	minTrainRows = 4
+	// treeShare, minTree and maxTree: a shortened training makes one in treeShare of the training's
+	// sweeps, but at least minTree and at most maxTree.
 	treeShare = 4
-	minTree   = 2 // at least so many
-	maxTree   = 4 // and at most so many
-	// after a shortened training at least so many rows may be scored
+	minTree   = 2
+	maxTree   = 4
+	// minScored is the number of rows that may always be scored after a shortened training.
 	minScored = 1000
 )
 
-// FreeSeconds is the default of --cutoff-time, in seconds of one core, or freeShare of the training's
-// time, if that is more.
+// FreeSeconds is the default bound on the time for cut-offs, in seconds of one core. If freeShare
+// of the training's time is more, that is the bound.
 const FreeSeconds = 60
 
-// seconds estimates how long the parts' trainings take on one core.
+// seconds estimates the time of the parts' trainings on one core.
 func (h *holdOut) seconds() (sum float64) {
 	for _, s := range h.estimate().SecondsSweep {
 		sum += s * float64(max(h.trained, 1))
@@ -66,7 +77,7 @@ func (h *holdOut) seconds() (sum float64) {
 	return sum
 }
 
-// plan chooses the rows. It returns false if there are too few to hold any out.
+// plan chooses the held-out rows. It returns false if there are too few rows to hold any out.
 func (h *holdOut) plan() bool {
 	rows, whole, allowed := h.begin()
 	if rows < 2*MinHeld {
@@ -74,7 +85,7 @@ func (h *holdOut) plan() bool {
 	}
 	for _, parts := range []int{crossParts, minParts} {
 		if rows <= maxScored && whole*float64(parts-1) <= allowed {
-			fold := labelset.Folds(h.Set.LabelBegin, h.Set.LabelIndex, len(h.Set.Labels), parts, h.o.Job.Seed)
+			fold := labelset.Folds(h.Set.LabelBegin, h.Set.LabelIndex, len(h.Set.Labels), parts, registry.Seed(h.o.Job))
 			for f := range parts {
 				rest, held := labelset.Split(fold, f)
 				h.parts = append(h.parts, part{rest, held})
@@ -85,7 +96,8 @@ func (h *holdOut) plan() bool {
 	return h.one(allowed / whole)
 }
 
-// begin says how many rows there are, and how many seconds the training took and another may take.
+// begin returns the number of rows, the seconds that the training took, and the seconds allowed for
+// further trainings.
 func (h *holdOut) begin() (rows int, whole, allowed float64) {
 	whole, allowed = h.seconds(), h.o.CutoffTime
 	if allowed == 0 {
@@ -95,7 +107,7 @@ func (h *holdOut) begin() (rows int, whole, allowed float64) {
 	return h.Set.Matrix.Rows, whole, allowed
 }
 
-// one plans a single training of so many times the whole one's time.
+// one plans a single training that takes the fraction share of the whole training's time.
 func (h *holdOut) one(share float64) bool {
 	rows := h.Set.Matrix.Rows
 	count := make([]int, len(h.Set.Labels))
@@ -112,7 +124,7 @@ func (h *holdOut) one(share float64) bool {
 		most = max(minScored, int(part*float64(rows)/4))
 	}
 	labels := func(row int) []uint32 { return h.Set.LabelsOf(uint32(row)) }
-	held := labelset.HoldOut(rows, labels, count, heldShare, most, 1, h.o.Job.Seed)
+	held := labelset.HoldOut(rows, labels, count, heldShare, most, 1, registry.Seed(h.o.Job))
 	if len(held) < MinHeld {
 		return false
 	}
@@ -130,7 +142,7 @@ func (h *holdOut) one(share float64) bool {
 		return labels(row)
 	}
 	if part < 1 {
-		for _, r := range labelset.HoldOut(rows, unused, count, 1-part, rows, minTrainRows, h.o.Job.Seed+1) {
+		for _, r := range labelset.HoldOut(rows, unused, count, 1-part, rows, minTrainRows, registry.Seed(h.o.Job)+1) {
 			out[r] = true
 		}
 	}
@@ -144,13 +156,19 @@ func (h *holdOut) one(share float64) bool {
 	return true
 }
 
+// add appends a part.
 func (h *holdOut) add(rest, held []uint32) { h.parts = append(h.parts, part{rest, held}) }
 
-// options returns those of the training, for some of its rows, with caps that involve no clock.
+// options returns the options for a training on a number of rows. Its stopping rules use no clock,
+// so that it is reproducible.
 func (h *holdOut) options(rows int) *taxonv1.Options {
 	o := proto.Clone(h.o.Job).(*taxonv1.Options)
-	o.EvalEvery, o.MaxSeconds, o.MaxSweeps = 0, 0, uint32(h.sweeps)
-	o.C /= math.Sqrt(float64(rows) / float64(h.Set.Matrix.Rows))
+	o.Set("eval_every", "")
+	o.Set("max_seconds", "")
+	o.Set("max_sweeps", h.sweeps)
+	if c := registry.Number(o, "C"); c > 0 {
+		o.Set("C", c/math.Sqrt(float64(rows)/float64(h.Set.Matrix.Rows)))
+	}
 	return o
 }
 

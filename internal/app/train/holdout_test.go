@@ -3,6 +3,8 @@ package train
 import (
 	"slices"
 	"testing"
+
+	"taxon/coordinator/method/methodtest"
 )
 
 // TestHoldOutWithinItsTime: all rows are held out once where that fits the time allowed; the
@@ -49,7 +51,7 @@ func TestHoldOutWithinItsTime(t *testing.T) {
 			t.Errorf("%g times the training: %g are spent by %d sweeps over %d rows", times, spent, h.sweeps, rest)
 		}
 		last = rest
-		if c := h.options(rest).C; c <= on.o.Job.C {
+		if c := methodtest.Number(h.options(rest), "c"); c <= methodtest.Number(on.o.Job, "c") {
 			t.Errorf("C is %g on fewer rows", c)
 		}
 	}

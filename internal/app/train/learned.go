@@ -19,11 +19,12 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Learned, in place of a hierarchy's file, means that one is learned from the data. A file of
-// that name can be given as ./learned.
+// Learned is a value of Options.Hierarchy: a hierarchy is learned from the data. A file of that
+// name can be given as ./learned.
 const Learned = "learned"
 
-// takeLearned turns --hierarchy learned into a job option, and reports what does not fit it.
+// takeLearned turns the hierarchy Learned into an option of the job, and returns an error that
+// lists the options that conflict with it.
 func (o *Options) takeLearned() error {
 	given := o.Hierarchy != "" && o.Hierarchy != Learned || o.Graph != ""
 	if o.Hierarchy == Learned {
@@ -48,7 +49,8 @@ func (o *Options) takeLearned() error {
 	return nil
 }
 
-// learns reports whether a job's structure is to be learned, and with how many families.
+// learns reports whether a job's structure is to be learned. families is the number of families, as
+// the option gives it.
 func learns(o *taxonv1.Options) (families string, yes bool) {
 	if !registry.Has(o.GetMethod(), method.Families.Name) {
 		return "", false
@@ -57,25 +59,26 @@ func learns(o *taxonv1.Options) (families string, yes bool) {
 	return families, families != method.Families.Default
 }
 
-// learned caches learned hierarchies, as a search asks for the same one many times.
+// learned caches learned hierarchies, because a search needs the same one many times.
 type learned struct {
-	mu    sync.Mutex
+	mu sync.Mutex
+	// trees is keyed by fingerprint of the rows, families and seed.
 	trees map[string]*taxonomy.Structure
 }
 
-// learn learns the structure from the training's rows, if its options ask for it.
+// learn learns the structure from the training's rows if the options ask for it.
 func (t *Training) learn(ctx context.Context) (err error) {
 	families, yes := learns(t.o.Job)
 	if !yes {
 		return nil
 	}
-	key := fmt.Sprint(t.Set.Fingerprint, families, t.o.Job.GetSeed())
+	key := fmt.Sprint(t.Set.Fingerprint, families, registry.Seed(t.o.Job))
 	t.learned.mu.Lock()
 	defer t.learned.mu.Unlock()
 	if t.Structure = t.learned.trees[key]; t.Structure != nil {
 		return nil
 	}
-	if t.Structure, err = learn(ctx, t.Set, families, t.o.Job.GetSeed(), t.o.slots(), t.ui); err == nil {
+	if t.Structure, err = learn(ctx, t.Set, families, registry.Seed(t.o.Job), t.o.slots(), t.ui); err == nil {
 		if t.learned.trees == nil {
 			t.learned.trees = map[string]*taxonomy.Structure{}
 		}
@@ -84,10 +87,10 @@ func (t *Training) learn(ctx context.Context) (err error) {
 	return err
 }
 
-// learn learns a hierarchy over a data set's labels.
+// learn learns a hierarchy over the labels of a data set.
 func learn(ctx context.Context, set *dataset.Set, families string, seed uint64, threads int,
 	ui progress.Reporter) (*taxonomy.Structure, error) {
-	n, _ := strconv.Atoi(families) // auto: 0
+	n, _ := strconv.Atoi(families) // "auto" gives 0
 	if classes := len(set.Labels); n > classes {
 		return nil, option.Errorf("‹families=%d›: there are %d classes: give a smaller number, or auto", n, classes)
 	}
@@ -105,8 +108,8 @@ func learn(ctx context.Context, set *dataset.Set, families string, seed uint64, 
 	return nameTree(tree, set.Labels), nil
 }
 
-// nameTree names the tree's nodes: classes by their labels, inner nodes by names that no class
-// has.
+// nameTree names the nodes of a learned tree: classes by their labels, inner nodes by names that no
+// class has.
 func nameTree(t *hiercluster.Tree, labels []string) *taxonomy.Structure {
 	taken := make(map[string]bool, len(labels))
 	for _, l := range labels {
@@ -137,14 +140,15 @@ func nameTree(t *hiercluster.Tree, labels []string) *taxonomy.Structure {
 	return s
 }
 
-// TreeReport describes the learned tree.
+// TreeReport describes a learned tree.
 type TreeReport struct {
+	// Out is the file that holds the hierarchy.
 	Out string `json:"out"`
 	taxonomy.Shape
 }
 
-// Tree learns a hierarchy from data and writes it to the file o.Out. Of the job's options it uses
-// families and seed only.
+// Tree learns a hierarchy from data and writes it to the file o.Out. The options of the job that it
+// uses are the number of families and the seed.
 func Tree(ctx context.Context, o *Options, ui progress.Reporter) (*TreeReport, error) {
 	o.Job, o.Hierarchy = &taxonv1.Options{Method: registry.Taking(method.Families.Name)[0]}, Learned
 	if err := o.Validate("tree"); err != nil {

@@ -3,22 +3,24 @@ package train
 import (
 	"math"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/fs"
 )
 
-// longRows is the C ||x||^2 from which inner solves converge slowly.
+// longRows is the value of C ||x||^2 above which inner solvers converge slowly.
 const longRows = 100
 
-// maxSquaredLength is the largest squared length with which float32 sums of products do not
+// maxSquaredLength is the largest squared length of a row for which float32 sums of products do not
 // overflow.
 const maxSquaredLength = 1e36
 
-// CheckLengths warns of data that are not normalised, and refuses data that would overflow.
+// CheckLengths warns if the rows are not normalised, and returns an error if products of the rows
+// would overflow.
 func (t *Training) CheckLengths() error {
-	longest := 0.0
+	longest, bias, c := 0.0, registry.Number(t.o.Job, "bias"), registry.Number(t.o.Job, "C")
 	for i := range t.Set.Matrix.Rows {
 		_, values := t.Set.Matrix.Row(i)
-		n := t.o.Job.Bias * t.o.Job.Bias
+		n := bias * bias
 		for _, v := range values {
 			n += float64(v) * float64(v)
 		}
@@ -31,13 +33,13 @@ func (t *Training) CheckLengths() error {
 		}
 		longest = max(longest, n)
 	}
-	if t.o.Job.C*longest > longRows {
+	if c*longest > longRows {
 		of := "the squared length of an instance"
 		if t.Set.Weight != nil {
 			of = "the weight and the squared length of an instance"
 		}
 		t.ui.Warn("C times %s is up to %.3g: training may take many sweeps; scale instances to unit length, or lower C", of,
-			t.o.Job.C*longest)
+			c*longest)
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// estimate returns what the training will take; zero if it can't be trained (submitting it says why).
+// estimate returns the memory estimate of the training. It is zero if the problem cannot be
+// trained; submitting it then returns the reason.
 func (t *Training) estimate() (e method.Estimate) {
 	if p, err := registry.Prepare(t.Spec); err == nil {
 		e = p.Estimate
@@ -24,16 +25,17 @@ func (t *Training) estimate() (e method.Estimate) {
 	return e
 }
 
-// Needs estimates the memory in bytes of so many trainings like this one, side by side.
+// Needs returns the estimated memory, in bytes, of a number of such trainings side by side.
 func (t *Training) Needs(trainings int) int64 { return t.needs(t.estimate(), trainings, method.Roomy) }
 
+// needs is Needs in a given memory mode.
 func (t *Training) needs(e method.Estimate, trainings int, thrift method.Thrift) int64 {
 	return int64(e.Alone(uint32(t.o.slots()), uint32(trainings), thrift).Total)
 }
 
-// Fit returns how many trainings like this one fit into the memory side by side, at most so many. One
-// that writes a model is as thrifty as it must be. If not even one fits, it returns an error with
-// the numbers.
+// Fit returns how many trainings like this one fit into the memory side by side, at most `most`. A
+// training that writes a model uses the least restrictive memory mode that fits. If not even one
+// training fits, Fit returns an error with the numbers.
 func (t *Training) Fit(most int) (int, error) {
 	limit, source := t.o.Memory, "‹memory›"
 	if limit == 0 {
@@ -62,12 +64,12 @@ func (t *Training) Fit(most int) (int, error) {
 		format.Bytes(t.needs(e, 1, least)), source, format.Bytes(limit), less)
 }
 
-// tellThrift says what a thrifty training does to stay within its memory.
+// tellThrift tells the user how the training saves memory.
 func (t *Training) tellThrift() {
 	would := format.Bytes(t.Needs(1))
 	switch t.thrift {
 	case method.Frugal:
-		t.ui.Note("memory is short (about %s would be taken): values are decoded anew each time, the weights are the same",
+		t.ui.Note("memory is short (about %s would be taken): values are decoded at each use, the weights are the same",
 			would)
 	case method.OnDisk:
 		t.ui.Note("memory is short (about %s would be taken): values lie in files in %s, the weights are the same", would,
@@ -75,10 +77,11 @@ func (t *Training) tellThrift() {
 	}
 }
 
-// CollectOften keeps garbage small while trainings run that are thrifty or have large dense vectors.
-// With --memory the heap stays below it, beside the mapped data: what the plan has foreseen too
-// low costs collections then, not memory. Otherwise freed pages are returned in time to stay within the
-// plan's estimate. A setting of the user's (GOGC) takes precedence. Call what it returns at the end.
+// CollectOften adjusts the garbage collector for trainings that save memory or have large dense
+// vectors, and returns a function that restores it. With Options.Memory the heap is limited to it,
+// less the mapped data, so that an underestimate costs collections instead of memory. Otherwise
+// freed pages are returned early enough to stay within the estimate. The user's GOGC takes
+// precedence.
 func (t *Training) CollectOften(trainings int) func() {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
@@ -101,24 +104,30 @@ func (t *Training) CollectOften(trainings int) func() {
 	}
 }
 
-// usage measures the CPU time of the training itself, over all processes that it took. Several
-// goroutines may call its methods.
+// usage measures the CPU time of a training over all processes that it ran in. Its methods may be
+// called concurrently.
 type usage struct {
-	before     float64 // of earlier processes
-	began      float64
-	cpuSeconds float64 // final value, once it was stopped
+	// before is the CPU time of earlier processes, in seconds.
+	before float64
+	// began is the CPU time of this process when the training began.
+	began float64
+	// cpuSeconds is the final value. stop sets it.
+	cpuSeconds float64
 
 	mu sync.Mutex
 	// paused is CPU time that does not count.
 	paused float64
-	// since is the CPU time when the present pause began. It is zero if there is no pause.
+	// since is the CPU time when the current pause began. It is zero if there is none.
 	since float64
 }
 
+// start starts the measurement.
 func (u *usage) start() { u.began = cpuSeconds() }
-func (u *usage) stop()  { u.cpuSeconds = u.spent() }
 
-// pause stops counting CPU time until the returned function is called.
+// stop ends the measurement.
+func (u *usage) stop() { u.cpuSeconds = u.spent() }
+
+// pause suspends counting until the returned function is called.
 func (u *usage) pause() (resume func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -141,14 +150,14 @@ func (u *usage) spent() float64 {
 	return u.before + now - u.began - u.paused
 }
 
-// cpuSeconds of this process so far, user and system.
+// cpuSeconds returns the CPU time of this process so far, user and system, in seconds.
 func cpuSeconds() float64 {
 	r := rusage()
 	return float64(r.Utime.Sec+r.Stime.Sec) + float64(r.Utime.Usec+r.Stime.Usec)/1e6
 }
 
-// PeakRSS returns the most memory that this process has used so far. What rusage says may be the peak of the
-// process that started it.
+// PeakRSS returns the peak resident memory of this process, in bytes. On Linux it is read from
+// /proc, because rusage may report the peak of the parent process.
 func PeakRSS() int64 {
 	if bytes := procBytes("/proc/self/status", "VmHWM:"); bytes > 0 {
 		return bytes
@@ -156,7 +165,7 @@ func PeakRSS() int64 {
 	return int64(rusage().Maxrss) << 10
 }
 
-// rusage returns the system's account of this process. It is zero if there is none.
+// rusage returns the system's resource usage of this process. It is zero if unavailable.
 func rusage() (r unix.Rusage) {
 	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
 		return unix.Rusage{}
@@ -164,10 +173,11 @@ func rusage() (r unix.Rusage) {
 	return r
 }
 
-// availableMemory returns how many bytes can be used without swapping. It is 0 if that is unknown.
+// availableMemory returns the bytes that can be used without swapping. It is 0 if unknown.
 func availableMemory() int64 { return procBytes("/proc/meminfo", "MemAvailable:") }
 
-// procBytes returns a number of kB in a file of /proc, in bytes. It is 0 on systems without /proc.
+// procBytes returns the value of a field of a file in /proc, converted from kB to bytes. It is 0 on
+// systems without /proc.
 func procBytes(file, name string) (bytes int64) {
 	data, _ := os.ReadFile(file)
 	_, rest, _ := strings.Cut(string(data), name)

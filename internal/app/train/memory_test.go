@@ -54,7 +54,7 @@ func TestThrift(t *testing.T) {
 			t.Fatal(err)
 		}
 		sums = append(sums, r.WeightsSHA256)
-		if told := strings.Contains(strings.Join(h.notes, "\n"), "decoded anew"); told != (thrift == method.Frugal) {
+		if told := strings.Contains(strings.Join(h.notes, "\n"), "decoded at each use"); told != (thrift == method.Frugal) {
 			t.Errorf("thrift %d with %d bytes: %q", thrift, o.Memory, h.notes)
 		}
 	}

@@ -21,10 +21,12 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
+// modelOptions returns the options as the model's manifest stores them.
 func (t *Training) modelOptions() model.Options {
 	o := t.Spec.GetOptions()
 	m := model.Options{
-		Method: o.GetMethod(), Loss: o.GetLoss(), Bias: o.GetBias(), Graph: t.graphSum(), WarmStart: t.warmSum,
+		Method: o.GetMethod(), Loss: o.Value("loss"), Bias: registry.Number(o, "bias"), Graph: t.graphSum(),
+		WarmStart:  t.warmSum,
 		PriorShift: t.o.Shift, EarlyStop: t.earlySum,
 		Own: registry.Manifest(t.Spec),
 	}
@@ -36,7 +38,7 @@ func (t *Training) modelOptions() model.Options {
 	return m
 }
 
-// graphSum returns the fingerprint of the graph's edges. It is empty if there is no graph.
+// graphSum returns the digest of the graph's edges. It is empty if there is no graph.
 func (t *Training) graphSum() string {
 	if t.Edges == nil || t.o.flat() {
 		return ""
@@ -47,8 +49,8 @@ func (t *Training) graphSum() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// sumOf returns the SHA-256 of a file, or the fingerprint of a data set's folder. It is empty if
-// path is.
+// sumOf returns the SHA-256 of a file, or the fingerprint of an ingested data set. It is empty if
+// path is empty.
 func sumOf(path string) (string, error) {
 	switch {
 	case path == "":
@@ -68,8 +70,8 @@ func sumOf(path string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// optionsDiffer names an option that differs and changes the result. With caps it also compares
-// those that say when the training ends.
+// optionsDiffer returns the name of an option that differs and affects the result, or "". With caps
+// it also compares the stopping criteria.
 func optionsDiffer(a, b model.Options, caps bool) string {
 	var diffs []string
 	for _, o := range [][3]string{{"method", a.Method, b.Method}, {"graph", a.Graph, b.Graph}, {"dag", a.DAG, b.DAG},
@@ -81,7 +83,7 @@ func optionsDiffer(a, b model.Options, caps bool) string {
 	return strings.Join(append(diffs, registry.Differ(b.Method, stored(a), stored(b), caps)...), ", ")
 }
 
-// stored are options as a manifest has them.
+// stored returns options in their JSON form, as in a manifest, by name.
 func stored(o model.Options) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{"bias": method.Encode(o.Bias), "loss": method.Encode(o.Loss),
 		"prior_shift": method.Encode(o.PriorShift), "warm_start": method.Encode(o.WarmStart)}
@@ -89,6 +91,7 @@ func stored(o model.Options) map[string]json.RawMessage {
 	return out
 }
 
+// sameStructure reports whether two structures are equal.
 func sameStructure(a, b *taxonomy.Structure) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -96,19 +99,19 @@ func sameStructure(a, b *taxonomy.Structure) bool {
 	return slices.Equal(a.Names, b.Names) && slices.Equal(a.Parents, b.Parents) && slices.Equal(a.Children, b.Children)
 }
 
-// Identity is what must be equal for a training to continue from a checkpoint.
+// Identity is the set of properties that must be equal for a training to resume from a checkpoint.
 type Identity struct {
 	Options   model.Options `json:"options"`
 	Data      string        `json:"data"`
 	Structure string        `json:"structure"`
 }
 
-// Same reports whether two trainings are the same, caps included.
+// Same reports whether two trainings are the same, including their stopping criteria.
 func (id Identity) Same(other Identity) bool {
 	return optionsDiffer(id.Options, other.Options, true) == "" && id.Data == other.Data && id.Structure == other.Structure
 }
 
-// Identity is this training's identity, caps included.
+// Identity returns the identity of this training, including its stopping criteria.
 func (t *Training) Identity() Identity {
 	h := sha256.New()
 	if t.Structure != nil {
@@ -118,7 +121,7 @@ func (t *Training) Identity() Identity {
 	return Identity{Options: t.modelOptions(), Data: t.Set.Fingerprint, Structure: hex.EncodeToString(h.Sum(nil))}
 }
 
-// Meta describes the model.
+// Meta returns the description of the model.
 func (t *Training) Meta() model.Meta {
 	s := t.Set
 	m := model.Meta{
@@ -138,6 +141,7 @@ func (t *Training) Meta() model.Meta {
 	return m
 }
 
+// report returns the model's report on the job.
 func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 	r := model.Report{
 		Method:    t.o.Job.Method,
@@ -152,9 +156,10 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 	return r
 }
 
-// Complete adds to a report what a job's status does not know: the sum of the instances' weights.
+// Complete adds to a report the total weight of the instances, which a job's status lacks.
 func (t *Training) Complete(r *model.Report) { r.Weights = t.Set.Stats.Weight }
 
+// structureOf returns the structure of a specification.
 func structureOf(s *taxonv1.Structure) *taxonomy.Structure {
 	if s == nil {
 		return nil
@@ -162,7 +167,7 @@ func structureOf(s *taxonv1.Structure) *taxonomy.Structure {
 	return &taxonomy.Structure{Names: s.GetNames(), Parents: s.GetParents(), Children: s.GetChildren()}
 }
 
-// GiveStructure adds the user's structure to the specification if something else is trained on,
+// GiveStructure adds the user's structure to the specification if the job trains on another one,
 // because the model keeps it.
 func (t *Training) GiveStructure() {
 	given := t.Structure
@@ -172,7 +177,7 @@ func (t *Training) GiveStructure() {
 	t.Spec.Given = &taxonv1.Structure{Names: given.Names, Parents: given.Parents, Children: given.Children}
 }
 
-// takeStructure reads it back.
+// takeStructure reads the user's structure from the specification.
 func (t *Training) takeStructure() {
 	trained, given := t.Spec.GetStructure(), t.Spec.GetGiven()
 	switch {

@@ -1,10 +1,10 @@
 // Package train runs a training from files to a published model, on an engine in this process. It
-// has the working folder with its checkpoint, the hold-out on which cut-offs are fitted, the
-// prior shift, warm starts, evaluation by sweep, and the model's description.
+// owns the working folder with its checkpoint, the held-out rows on which cut-offs are fitted, the
+// prior shift, warm starts, evaluation during the training, and the model's description.
 //
-// Equal data, options and seed give equal bytes. Errors speak in terms of `taxon train`'s flags.
-// Errors that the user can fix, and the clean end of a cancelled context, carry an exit status
-// (package exit) or are fs.InputErrors.
+// Equal data, options and seed give a model of equal bytes. Errors name options as package option
+// does. An error that the user can correct, and the end of a training whose context was cancelled,
+// either carries an exit status or is an fs.InputError.
 package train
 
 import (
@@ -32,126 +32,138 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Options say what is trained, on what, and where the model goes.
+// Options configure a training: what is trained, on which data, and where the model is written.
 type Options struct {
-	// Job holds the options that the coordinator gets. The caller sets its method; Validate fills
-	// in the rest, as registry.Fill does.
+	// Job holds the options of the job that the coordinator gets. The caller sets its method;
+	// Validate fills in the rest from Said and the defaults, as registry.Fill does.
 	Job *taxonv1.Options
 
-	// Said holds the options that the user gave, by name.
+	// Said holds the options that the user gave explicitly, as strings by option name. The other
+	// options get their defaults.
 	Said registry.Values
 
-	// Data are files, or one ingested folder.
+	// Data lists the files of training instances, or one folder made by ingest. At least one path
+	// is required; "-" is standard input.
 	Data []string
 
-	// Text says that a line is labels, a tab, and text.
+	// Text reports that the data are text: each line has labels, a tab, and the text. Otherwise, files
+	// that are no tables are in LIBSVM format.
 	Text bool
 
-	// Words says how text becomes features.
+	// Words configures how text becomes features. It is used only with Text or with text columns of
+	// a table.
 	Words dataset.Words
 
-	// ZeroBased says that feature indices count from 0.
+	// ZeroBased reports that feature indices in the data start at 0. Otherwise they start at 1.
 	ZeroBased bool
 
-	// Weights is a file of the instances' weights. It is empty if there is none.
+	// Weights is the path of a file with one weight per instance. If it is empty, every instance
+	// has weight 1.
 	Weights string
 
-	// Table says how to read data that are tables.
+	// Table configures how tabular data (CSV, Parquet and others) are read. The zero value is for
+	// data that are not tables.
 	Table table.Options
 
-	// Hierarchy is a file, Learned or FromLabels. It is empty if there is no hierarchy.
+	// Hierarchy is the path of the hierarchy's file, or Learned, or FromLabels. If it is empty, the
+	// classes have no hierarchy unless the labels are paths.
 	Hierarchy string
 
-	// Graph is the file of a class graph. It is empty if there is none.
+	// Graph is the path of a file with the edges of a class graph. If it is empty, there is no
+	// graph. Hierarchy and Graph exclude each other.
 	Graph string
 
-	// DAG says how a hierarchy in which classes have several parents is read: graph, first-parent
-	// or refuse.
+	// DAG selects how a hierarchy in which classes have several parents is treated: "graph" trains
+	// on the graph, "first-parent" keeps each class's first parent, and "refuse" fails.
 	DAG string
 
-	// Warm is a model at whose weights the training begins. It is empty if there is none.
+	// Warm is the folder of a model whose weights are the starting point. If it is empty, the
+	// training starts at zero.
 	Warm string
 
-	// Out is the folder of the model.
+	// Out is the folder where the model is published. Run requires it.
 	Out string
 
-	// Force trains anew even if Out holds a model or a checkpoint.
+	// Force makes Run train anew even if Out already holds a model or a checkpoint.
 	Force bool
 
-	// Threshold is the magnitude below which weights are dropped from the model. Zero keeps all.
+	// Threshold is the absolute value below which weights are dropped from the model. Zero keeps
+	// every weight. Threshold and ModelSize exclude each other.
 	Threshold float64
 
-	// ModelSize is how many bytes the model may take. Zero means no bound.
+	// ModelSize is the largest size of the model, in bytes. Zero means no bound.
 	ModelSize int64
 
-	// Shift is the prior shift of the scores of rare classes. Validate sets it.
+	// Shift is the factor of the prior shift, which raises the scores of rare classes; see
+	// PriorShift. Validate sets it from Said. Zero means no shift.
 	Shift float64
 
-	// Cutoff says whether to fit cut-offs: auto, fit or none.
+	// Cutoff selects whether cut-offs are fitted: "auto", "fit" or "none".
 	Cutoff string
 
-	// Goal is the measure that cut-offs maximise. If it is empty, it is the mean of micro-F1 and
-	// macro-F1.
+	// Goal is the name of the measure that cut-offs and an early stop maximise. If it is empty, it
+	// is DefaultGoal, the mean of micro-F1 and macro-F1.
 	Goal string
 
-	// CutoffTime bounds the trainings that fit cut-offs, in estimated seconds of one core. Zero
-	// means a minute, or a fifth of the training.
+	// CutoffTime bounds the additional trainings that fit cut-offs, in estimated seconds of one
+	// core. Zero means a minute or a fifth of the training's own time, whichever is more.
 	CutoffTime float64
 
-	// Calibrate is the kind of calibration: none, or one of calibration.Kinds. Empty means none.
+	// Calibrate is the kind of calibration to fit, one of Calibrations. An empty string means none.
 	Calibrate string
 
-	// Test is a file of test instances, read once before the training. It is empty if there is
-	// none.
+	// Test is the path of a file of test instances. It is read once before the training, so that
+	// errors in it show early. If it is empty, there are no test instances.
 	Test string
 
-	// TestLabels is the file of the labels of a Test that is a matrix. It is empty if there is
-	// none.
+	// TestLabels is the path of the labels of a Test file that is a matrix. It is empty otherwise.
 	TestLabels string
 
-	// EarlyStop is a file of held-out instances. The training ends when Goal on them no longer
-	// improves. It is empty if there is none.
+	// EarlyStop is the path of a file of held-out instances. The training ends when Goal, measured
+	// on them, no longer improves. If it is empty, the training ends by its own stopping rules.
 	EarlyStop string
 
-	// Evaluate measures a model on EarlyStop, or on Test if there is no EarlyStop. It is required
-	// if Job.EvalEvery is above 0.
+	// Evaluate measures the model in a folder on EarlyStop, or on Test if EarlyStop is empty. It is
+	// required if Job.EvalEvery is above 0.
 	Evaluate func(ctx context.Context, model string) (*measure.Result, error)
 
 	// Threads is the number of tasks that run at a time. Zero means one per core.
 	Threads int
 
-	// Memory is the memory that the training may take, in bytes. Zero means what is free.
+	// Memory bounds the memory of the training, in bytes. Zero means the memory that is free at the
+	// start.
 	Memory int64
 
 	// Stores is the number of store shards.
 	Stores int
 
-	// Store is the kind of store: memory or badger.
+	// Store is the kind of store: "memory" or "badger".
 	Store string
 
-	// Pause is the least time between two checkpoints, in seconds.
+	// Pause is the minimum time between two checkpoints, in seconds.
 	Pause float64
 
-	// Files reads files, with - as standard input.
+	// Files reads the input files, and standard input as "-".
 	Files fs.Local
 
-	// Again is the command line that continues this training, for messages.
+	// Again is the command line that resumes this training. It is quoted in messages.
 	Again string
 
 	// Remote runs the tasks in other processes. If it is nil, they run in this process.
 	Remote RemoteRunner
 
-	// Watch is called with the interface to the jobs when the training itself begins, and with nil
-	// when it is over. It may be nil. trace returns the rows of a job's trace, with what
-	// evaluations have measured.
+	// Watch is called with the jobs interface of the engine when the training proper starts, and
+	// with nil arguments when it has ended. trace returns the rows of a job's trace together with
+	// the evaluations so far. A nil Watch is not called.
 	Watch func(jobs taxonv1.JobsClient, trace func(*taxonv1.JobStatus) any)
 }
 
-// FromLabels is a value of Options.Hierarchy: labels are paths, which make the hierarchy.
+// FromLabels is a value of Options.Hierarchy: the labels are paths, from which the hierarchy is
+// made.
 const FromLabels = "from-labels"
 
-// Validate fills in the job's options and reports everything wrong, without reading files. verb is
-// the verb's name for messages.
+// Validate completes o.Job and returns an error that lists everything wrong with the options. It
+// reads no files. verb is the verb's name, for messages.
 func (o *Options) Validate(verb string) error {
 	var errs []error
 	check := func(wrong bool, format string, args ...any) {
@@ -214,27 +226,28 @@ func (o *Options) Validate(verb string) error {
 	if o.Graph != "" {
 		wrongs(registry.NeedTree(o.Job))
 	}
-	check(o.Shift > 0 && o.Job.Bias == 0, "‹prior-shift› goes into the weights of the bias feature: leave out "+
-		"‹bias=0›, or the shift")
+	check(o.Shift > 0 && registry.Number(o.Job, "bias") == 0, "‹prior-shift› goes into the weights of the bias "+
+		"feature: leave out ‹bias=0›, or the shift")
 	check(o.ModelSize > 0 && o.Threshold > 0, "‹model-size› finds a threshold by itself: leave out ‹threshold›")
 	wrong(KnownGoal(o.Goal))
-	check(o.Job.EvalEvery > 0 && o.Test == "" && o.EarlyStop == "", "‹eval-every› needs ‹test=FILE› or ‹early-stop=FILE›")
-	check(o.Job.EvalEvery > 0 && o.Test == fs.Stdin && o.EarlyStop == "", "‹eval-every› reads the test data many times: "+
+	every := registry.Number(o.Job, method.EvalEvery.Name)
+	check(every > 0 && o.Test == "" && o.EarlyStop == "", "‹eval-every› needs ‹test=FILE› or ‹early-stop=FILE›")
+	check(every > 0 && o.Test == fs.Stdin && o.EarlyStop == "", "‹eval-every› reads the test data many times: "+
 		"give ‹test› a file instead of standard input")
 	check(o.EarlyStop == fs.Stdin, "‹early-stop› reads the data many times: give a file")
 	check(o.EarlyStop != "" && !registry.Has(o.Job.Method, method.EvalEvery.Name), "‹early-stop›: a training of "+
 		"‹method=%s› ends by itself after one pass: leave it out", o.Job.Method)
-	if o.EarlyStop != "" && o.Job.EvalEvery == 0 && registry.Has(o.Job.Method, method.EvalEvery.Name) {
-		o.Job.EvalEvery = earlyEvery
+	if o.EarlyStop != "" && every == 0 && registry.Has(o.Job.Method, method.EvalEvery.Name) {
+		o.Job.Set(method.EvalEvery.WireKey(), earlyEvery)
 	}
 	check(o.Out == fs.Stdin, "‹out=%q›: a model is a folder, give its path", o.Out)
 	return option.Join(errs...)
 }
 
-// DefaultGoal is the goal of cut-offs by default.
+// DefaultGoal is the name of the measure used if Options.Goal is empty.
 const DefaultGoal = string(labelset.MeanF1)
 
-// KnownGoal refuses a name that no measure has.
+// KnownGoal returns an error if name is neither empty nor the name of a measure.
 func KnownGoal(name string) error {
 	m, keys := measure.Find(name)
 	if name == "" || m != nil {
@@ -246,19 +259,20 @@ func KnownGoal(name string) error {
 	return fmt.Errorf("goal %s: must be one of %s", format.QuoteIfNeeded(name), strings.Join(keys, ", "))
 }
 
-// slots returns how many tasks run at a time.
+// slots returns the number of tasks that run at a time.
 func (o *Options) slots() int { return parallel.Threads(o.Threads) }
 
-// Flat reports whether a method trains without a structure. A given one is then for evaluation
-// only.
+// Flat reports whether a method ignores the class structure in training. A structure that is given
+// then serves evaluation only.
 func Flat(method string) bool { return registry.Unstructured(method) }
 
+// flat reports whether the method of o ignores the class structure.
 func (o *Options) flat() bool { return Flat(o.Job.Method) }
 
-// Ingested reports whether an ingested folder is among the data.
+// Ingested reports whether a folder made by ingest is among the data.
 func Ingested(data []string) bool { return ingested(data) != "" }
 
-// ingested returns the first ingested folder among the data. It is empty if there is none.
+// ingested returns the first folder made by ingest among the data, or "" if there is none.
 func ingested(data []string) string {
 	for _, d := range data {
 		if d != fs.Stdin && dataset.LooksIngested(d) {
@@ -268,33 +282,33 @@ func ingested(data []string) string {
 	return ""
 }
 
-// RemoteRunner runs a training's tasks in other processes. Its methods are called in the order
-// below.
+// RemoteRunner runs a training's tasks in other processes. A training calls the methods in the
+// order in which they are listed.
 type RemoteRunner interface {
-	// State returns the folder for what is kept between sweeps, checkpoints included. keep is the
+	// State returns the folder for data kept between sweeps, checkpoints included. keep is the
 	// folder beside the model.
 	State(keep string) (dir string, err error)
-	// Configure sets up the engine so that its tasks run elsewhere, and returns the training's job
-	// name. from is the checkpoint to continue from. It is nil for a new training.
+	// Configure changes c so that the tasks run elsewhere, and returns the name of the job. from is
+	// the checkpoint to resume, or nil for a new training.
 	Configure(ctx context.Context, t *Training, from *engine.Checkpoint, c *engine.Config) (job string, err error)
 	// Started is called when the engine runs.
 	Started(e *engine.Engine) error
-	// Resumed is called when a job continues from a checkpoint.
+	// Resumed is called when a job is resumed from a checkpoint.
 	Resumed(job string)
 	// Saw is called with each status of the job.
 	Saw(st *taxonv1.JobStatus)
-	// Follow is called once, before the training begins. The runner calls moved, from any
-	// goroutine, with the progress of the tasks that run now, in words.
+	// Follow is called once, before the training starts. The runner may call moved from any
+	// goroutine, with a description of the progress of the running tasks.
 	Follow(moved func(text string))
-	// Refused returns why a job failed, if the runner knows it better than the job's status, and
-	// otherwise nil.
+	// Refused returns the cause of a failed job if the runner knows it better than the job's status
+	// does, and nil otherwise.
 	Refused() error
-	// Ended is called at the end of the training if Configure was called, even if that failed.
+	// Ended is called at the end of the training if Configure was called, even if Configure failed.
 	Ended(report *model.Report, err error)
 }
 
-// IngestLines shows a progress line for each phase of an ingest. The caller calls end after the
-// last phase.
+// IngestLines returns two functions that show the progress of an ingest on ui: set shows a state,
+// with one progress line per phase, and end must be called after the last phase.
 func IngestLines(ui progress.Reporter) (set func(dataset.Progress), end func()) {
 	phase, line := "", progress.Progress(nil)
 	end = func() {
@@ -320,24 +334,26 @@ func IngestLines(ui progress.Reporter) (set func(dataset.Progress), end func()) 
 	}, end
 }
 
-// adoptCheckpoint takes over the state of a checkpoint, but keeps the caps that are given now. told
-// is a message about it, to be shown once the values are restored.
-func (t *Training) adoptCheckpoint(from *engine.Checkpoint) (told string, err error) {
+// adoptCheckpoint takes over the state of a checkpoint but keeps the stopping criteria of this run.
+// It returns a message about the checkpoint, to be shown once the values are restored.
+func (t *Training) adoptCheckpoint(from *engine.Checkpoint) (note string, err error) {
 	r, err := from.UpdateStopCriteria(machine.StopCriteriaOf(t.Spec.GetOptions()))
 	if err != nil {
 		return "", err
 	}
-	if t.o.Remote == nil { // with Remote, the coordinator counts the tasks' CPU time
+	// CPU time of remote tasks is counted by the coordinator.
+	if t.o.Remote == nil {
 		t.usage.before = from.Spent
 	}
 	if r.Changed != "" {
 		r.Changed = "; " + r.Changed
 	}
-	return fmt.Sprintf("%s: goes on after sweep %d%s", t.o.Out, r.Sweep, r.Changed), nil
+	return fmt.Sprintf("%s: resumes after sweep %d%s", t.o.Out, r.Sweep, r.Changed), nil
 }
 
-// otherCaps refuses a finished model of the same training in dir if the gap, or a bound on sweeps
-// or time, differs. The duals from which it could have continued no longer exist, only the weights.
+// otherCaps returns an error if dir holds a finished model of this training that was trained with
+// another gap, or another bound on sweeps or time. Such a training cannot be continued: a finished
+// model keeps the weights but not the duals.
 func (t *Training) otherCaps(m *model.Manifest, dir string) error {
 	now := t.modelOptions()
 	diff := optionsDiffer(m.Options, now, true)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/internal/model"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // TestHoldOutWithoutAClass: a hold-out whose rest has no instance of a class, or none without it, leaves
@@ -28,10 +28,11 @@ func TestHoldOutWithoutAClass(t *testing.T) {
 	if err := os.WriteFile(o.Data[0], []byte(rows.String()), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	o.Job = &taxonv1.Options{Method: "hblr-m3", Bias: 1, Prune: "empty"}
+	o.Job = methodtest.Options("hblr-m3", "bias", 1, "prune", "empty")
 	o.Cutoff, o.Calibrate = "fit", "temperature"
 	for _, prune := range []string{"empty", "none"} {
-		o.Job.Prune, o.Force = prune, true
+		o.Job.Set("prune", prune)
+		o.Force = true
 		if _, err := Run(t.Context(), o, &heard{}); err != nil {
 			t.Fatalf("prune %s: %v", prune, err)
 		}

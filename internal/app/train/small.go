@@ -20,11 +20,12 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// smallLoss is how many points of micro-F1 a model that was to be small may lose, one standard error of
-// the loss included: of thresholds whose true losses differ, those that measure well by luck would be chosen.
+// smallLoss is the number of points of micro-F1 that a model may lose to become small. One standard
+// error is added to the measured loss before the comparison: otherwise, among many candidates, one
+// that happens to measure well would be chosen.
 const smallLoss = 0.1
 
-// keep publishes the model in dir, or one of at most Options.ModelSize bytes in its place.
+// keep publishes the model in dir. With Options.ModelSize it publishes a smaller model instead.
 func (t *Training) keep(ctx context.Context, dir string, report *model.Report) (*model.Report, error) {
 	if t.o.ModelSize == 0 || fs.FolderBytes(dir) <= t.o.ModelSize {
 		return report, model.Publish(dir, t.o.Out)
@@ -38,7 +39,7 @@ func (t *Training) keep(ctx context.Context, dir string, report *model.Report) (
 	o, err := s.options(ctx, report.Sweeps)
 	if ctx.Err() != nil {
 		return nil, jobs.Interruptedf("interrupted while the model was made small: the training is done "+
-			"and kept; to go on: %s", t.o.Again)
+			"and kept; to continue: %s", t.o.Again)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("‹model-size›: %w", err)
@@ -50,28 +51,30 @@ func (t *Training) keep(ctx context.Context, dir string, report *model.Report) (
 	return &man.Report, nil
 }
 
-// shrink finds out how a model is made small at the least cost. That is measured on rows held out: by models
-// of trainings without them, which are pruned in the same way.
+// shrink searches for the way of making a model small that loses least. It measures the loss on
+// held-out rows, with models that were trained without them and are pruned in the same way.
 type shrink struct {
 	*Training
 	whole *model.Model
 	held  []heldModel
 	cost  model.PruneCost
-	base  []hits // of the held rows, model by model
+	// base holds the hits of the held-out rows by the unpruned models, model by model.
+	base []hits
 }
 
-// heldModel is the model of a training without some rows.
+// heldModel is the model of a training without some rows, with these rows.
 type heldModel struct {
 	*model.Model
 	rows []uint32
 }
 
-// hits counts a row's labels: those predicted rightly, and the true and predicted ones together.
+// hits counts a row's labels: right counts those predicted correctly, all the sum of true and
+// predicted ones.
 type hits struct{ right, all float64 }
 
-// options returns the options of the first way that loses no more than is allowed: float16 values,
-// or bytes, which keep more weights in the same space. If both lose more, the model is made as
-// small as the allowed loss permits, and the user is told.
+// options returns the first pruning options whose loss is allowed: float16 values, or 8-bit values,
+// which keep more weights in the same space. If both lose more, the model is made as small as the
+// allowed loss permits, and the user is told.
 func (s *shrink) options(ctx context.Context, sweeps int) (best pruning.Options, err error) {
 	ways, err := s.ways(ctx)
 	if err != nil {
@@ -142,12 +145,12 @@ func (s *shrink) options(ctx context.Context, sweeps int) (best pruning.Options,
 	return best, nil
 }
 
-// excess returns how many points the options tried last lose beyond what is allowed.
+// excess returns by how many points the loss of the last candidate exceeds the allowed one.
 func (s *shrink) excess() float64 {
 	return 100*(s.cost.MicroF1-s.cost.Pruned+s.cost.StandardError) - smallLoss
 }
 
-// ways returns the options that make the model as small as was asked for, or as they can.
+// ways returns the pruning options that reach the requested size, or the smallest possible one.
 func (s *shrink) ways(ctx context.Context) (ways []pruning.Options, err error) {
 	for _, values := range []string{shard.Halves, shard.Bytes} {
 		o := pruning.Options{Values: values}
@@ -162,14 +165,15 @@ func (s *shrink) ways(ctx context.Context) (ways []pruning.Options, err error) {
 	return ways, nil
 }
 
-// holdOut trains without some rows, so that each is held out once if the time allows that; held stays empty
-// where there are too few. done removes what it leaves.
+// holdOut trains without some rows. If the time allows it, each row is held out once. s.held stays
+// empty if there are too few rows. The function done removes the temporary files.
 func (s *shrink) holdOut(ctx context.Context, sweeps int) (done func(), err error) {
 	h := &holdOut{Training: s.Training, trained: sweeps}
 	if !h.plan() {
 		return func() {}, nil
 	}
-	parts := filepath.Join(s.scratch, "parts") // not where cut-offs and calibrations put a single model
+	// This is not the folder in which cut-offs and calibrations put their single model.
+	parts := filepath.Join(s.scratch, "parts")
 	remove := func() {
 		for _, m := range s.held {
 			m.Close()
@@ -200,7 +204,7 @@ func (s *shrink) holdOut(ctx context.Context, sweeps int) (done func(), err erro
 	return remove, nil
 }
 
-// pruned returns the hits of the held models, pruned.
+// pruned returns the hits of the held-out models after pruning.
 func (s *shrink) pruned(ctx context.Context, o pruning.Options) (all []hits, err error) {
 	for _, m := range s.held {
 		if all, err = s.prunedOne(ctx, m, o, all); err != nil {
@@ -210,6 +214,7 @@ func (s *shrink) pruned(ctx context.Context, o pruning.Options) (all []hits, err
 	return all, nil
 }
 
+// prunedOne appends the hits of one held-out model after pruning.
 func (s *shrink) prunedOne(ctx context.Context, whole heldModel, o pruning.Options, all []hits) ([]hits, error) {
 	dir := filepath.Join(s.scratch, "small")
 	defer os.RemoveAll(dir)
@@ -224,7 +229,7 @@ func (s *shrink) prunedOne(ctx context.Context, whole heldModel, o pruning.Optio
 	return s.measure(ctx, m, whole.rows, all)
 }
 
-// microF1 returns that of all rows together.
+// microF1 returns the micro-F1 of all rows together.
 func microF1(rows []hits) float64 {
 	right, all := 0.0, 0.0
 	for _, h := range rows {
@@ -234,8 +239,8 @@ func microF1(rows []hits) float64 {
 	return 2 * right / max(all, 1)
 }
 
-// lossError returns the standard error of the difference of two micro-F1s of the same rows, by the delta method: a
-// row pulls at 2 sum r / sum a by (2 r - F1 a) / sum a.
+// lossError returns the standard error of the difference of two micro-F1 values on the same rows,
+// by the delta method: the influence of a row is (2 r - F1 a) / sum a.
 func lossError(base, now []hits) float64 {
 	sum := func(rows []hits) (all float64) {
 		for _, h := range rows {
@@ -251,7 +256,7 @@ func lossError(base, now []hits) float64 {
 	return math.Sqrt(square)
 }
 
-// measure adds the hits of a model's labels of rows.
+// measure appends to out the hits of the labels that m predicts for rows.
 func (s *shrink) measure(ctx context.Context, m *model.Model, rows []uint32, out []hits) ([]hits, error) {
 	rule, err := predict.Cutoff{}.Rule(m, 1)
 	if err != nil {
@@ -291,7 +296,7 @@ func (s *shrink) measure(ctx context.Context, m *model.Model, rows []uint32, out
 	return out, err
 }
 
-// prunedAlike refuses a finished model whose pruning differs from the options.
+// prunedAlike returns an error if a finished model was pruned with other options.
 func (t *Training) prunedAlike(m *model.Manifest, dir string) error {
 	asked := int64(0)
 	if c := m.Report.Pruned; c != nil {
@@ -315,6 +320,7 @@ func (t *Training) prunedAlike(m *model.Manifest, dir string) error {
 	return nil
 }
 
+// sizeWord returns a number of bytes as the option model-size accepts it.
 func sizeWord(bytes int64) string {
 	if bytes == 0 {
 		return "not given"

@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"time"
 
@@ -25,35 +24,50 @@ import (
 	"taxon/worker/program"
 )
 
-// Training is one run, from files to a published model. Callers of Open may read the exported
+// Training is one run, from files to a published model. Callers of Open may read its exported
 // fields.
 type Training struct {
 	// Dir is the folder of Set.
 	Dir string
+	// Set is the ingested data.
 	Set *dataset.Set
-	// Structure is the hierarchy as the user gave it. It is nil if there is none, or a graph.
+	// Structure is the hierarchy as the user gave it. It is nil if there is none, or if it is a
+	// graph.
 	Structure *taxonomy.Structure
-	// Edges are those of Options.Graph.
+	// Edges are the edges of Options.Graph. They are nil if there is no graph.
 	Edges *taxonomy.Structure
-	Spec  *taxonv1.JobSpec
-	Tree  *taxonomy.Tree
+	// Spec is the specification of the job, with the structure that is trained on.
+	Spec *taxonv1.JobSpec
+	// Tree holds the nodes of the job's structure in the coordinator's order.
+	Tree *taxonomy.Tree
 
-	ui      progress.Reporter
-	o       *Options
-	work    *Work         // nil: it writes no model
-	thrift  method.Thrift // set by Fit
-	scratch string        // a folder
-	usage   *usage        // never nil if a model is written
-	told    string        // message about the checkpoint that it continues from
-	learned *learned      // nil: nothing was learned
-	warmSum string        // weights_sha256 of Options.Warm
+	ui progress.Reporter
+	o  *Options
+	// work is the working folder. It is nil if the training writes no model.
+	work *Work
+	// thrift is the memory mode. Fit sets it.
+	thrift method.Thrift
+	// scratch is a folder for temporary files.
+	scratch string
+	// usage measures CPU time. It is never nil if a model is written.
+	usage *usage
+	// resumeNote is a message about the checkpoint from which the training is resumed.
+	resumeNote string
+	// learned caches the structures that were learned from the data. It is nil if there are none.
+	learned *learned
+	// warmSum is the digest of the weights of Options.Warm, as in weights_sha256.
+	warmSum string
 	scores  *sweepScores
-	left    bool // an engine that was left behind may still read Set
+	// left reports that an engine was abandoned and may still read Set.
+	left bool
 
-	earlySum string // digest of the data of Options.EarlyStop
+	// earlySum is the digest of the data of Options.EarlyStop.
+	earlySum string
 }
 
-// Run makes the model at o.Out, or finds it finished, and returns its report.
+// Run trains the model at o.Out and returns its report. If the folder already holds the finished
+// model, Run returns the stored report. If it holds a checkpoint of the same training, Run resumes
+// it.
 func Run(ctx context.Context, o *Options, ui progress.Reporter) (*model.Report, error) {
 	if err := o.Validate("train"); err != nil {
 		return nil, err
@@ -87,8 +101,8 @@ func Run(ctx context.Context, o *Options, ui progress.Reporter) (*model.Report, 
 	return report, nil
 }
 
-// Open reads structure and data and makes the job's specification. Data that are not ingested yet
-// are ingested in the folder scratch. The caller must call Close.
+// Open reads the structure and the data, and makes the job's specification. Data that are not yet
+// ingested are ingested into the folder scratch. The caller must call Close.
 func Open(ctx context.Context, o *Options, ui progress.Reporter, scratch string) (t *Training, err error) {
 	t = &Training{ui: ui, o: o, scratch: scratch, usage: new(usage), learned: new(learned)}
 	if err := t.readStructure(ctx); err != nil {
@@ -110,8 +124,8 @@ func Open(ctx context.Context, o *Options, ui progress.Reporter, scratch string)
 	return t, nil
 }
 
-// Of returns the training of a job that ran on a cluster, without its Set. It serves to describe the
-// model.
+// Of returns the training of a job that ran on a cluster. It has no Set and serves only to describe
+// the model.
 func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 	t = &Training{o: &Options{Job: spec.GetOptions()}, Spec: spec}
 	t.takeStructure()
@@ -119,10 +133,10 @@ func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 	return t, err
 }
 
-// On returns a training with other options on some of the rows. Its tree is that of all data: a class
-// without instances among the rows stays, with negatives only. With alone, and always if the
-// method is Populated, the tree is that of the rows. A learned hierarchy is learned from the
-// rows.
+// On returns a training with other options on some of the rows. Its classes are those of all data:
+// a class without instances among the rows has negatives only. If alone is set, or the method needs
+// both positive and negative instances of each class, only classes that the rows support are kept.
+// A learned hierarchy is learned again from the rows.
 func (t *Training) On(ui progress.Reporter, job *taxonv1.Options, rows *dataset.Set,
 	alone bool) (_ *Training, err error) {
 	o := *t.o
@@ -140,9 +154,10 @@ func (t *Training) On(ui progress.Reporter, job *taxonv1.Options, rows *dataset.
 	on.Spec.Data.Fingerprint = rows.Fingerprint
 	if leaves {
 		on.Spec.Options = proto.Clone(job).(*taxonv1.Options)
-		on.Spec.Options.Prune = "empty"
+		on.Spec.Options.Set("prune", "empty")
 		for l, n := range on.Spec.Data.LabelInstances {
-			if uint64(n) == on.Spec.Data.Instances { // the tree leaves the class out, too
+			// The tree must leave out a class of all instances, too.
+			if uint64(n) == on.Spec.Data.Instances {
 				on.Spec.Data.LabelInstances[l] = 0
 			}
 		}
@@ -157,10 +172,12 @@ func (t *Training) On(ui progress.Reporter, job *taxonv1.Options, rows *dataset.
 // Close releases what Open opened.
 func (t *Training) Close() {
 	if !t.left {
-		_ = t.Set.Close() // nothing was written
+		// nothing was written
+		_ = t.Set.Close()
 	}
 }
 
+// run is Run within the working folder.
 func run(ctx context.Context, o *Options, ui progress.Reporter, work *Work) (*model.Report, error) {
 	t, err := Open(ctx, o, ui, work.Path)
 	if err != nil {
@@ -186,7 +203,8 @@ func run(ctx context.Context, o *Options, ui progress.Reporter, work *Work) (*mo
 	if r, err := t.finished(ctx); r != nil || err != nil {
 		return r, err
 	}
-	if o.Remote == nil { // with Remote, what is large is stored there
+	// remotely, large data are elsewhere
+	if o.Remote == nil {
 		if err := fs.Compute(ctx, func() error {
 			_, err := t.Fit(1)
 			return err
@@ -211,7 +229,7 @@ func run(ctx context.Context, o *Options, ui progress.Reporter, work *Work) (*mo
 		return nil, err
 	}
 	if checkpoint != nil {
-		if t.told, err = t.adoptCheckpoint(checkpoint); err != nil {
+		if t.resumeNote, err = t.adoptCheckpoint(checkpoint); err != nil {
 			return nil, err
 		}
 	}
@@ -226,91 +244,8 @@ func run(ctx context.Context, o *Options, ui progress.Reporter, work *Work) (*mo
 	return report, err
 }
 
-// readStructure reads the hierarchy or the graph, and shows its warnings.
-func (t *Training) readStructure(ctx context.Context) (err error) {
-	path, into, read := t.o.Hierarchy, &t.Structure, taxonomy.Read
-	switch {
-	case t.o.Graph != "":
-		path, into, read = t.o.Graph, &t.Edges, taxonomy.ReadGraph
-	case path == "" || path == FromLabels:
-		return nil // it is made from the labels, once they are read
-	case t.o.DAG == "refuse" && !t.o.flat():
-		read = taxonomy.ReadTree
-	}
-	s, warnings, err := taxonomy.ReadFile(ctx, t.o.Files, path, read)
-	for _, w := range warnings {
-		t.ui.Warn("%s", w)
-	}
-	*into = s
-	return err
-}
-
-// openData ingests the data next to the model's place, or opens the folder given.
-func (t *Training) openData(ctx context.Context) (err error) {
-	dir := t.o.Data[0]
-	if !Ingested(t.o.Data) {
-		if dir, err = t.ingest(ctx); err != nil {
-			return err
-		}
-	}
-	t.Dir = dir
-	if t.Set, err = dataset.Open(dir); err != nil {
-		return err
-	}
-	if err := t.structureOfLabels(); err != nil {
-		t.Close()
-		return err
-	}
-	if t.Set.Stats.LabelEntries > 0 {
-		// else an error follows that says everything the warnings would
-		for _, w := range t.Set.Warnings {
-			t.ui.Warn("%s", w)
-		}
-	}
-	return nil
-}
-
-// structureOfLabels makes the hierarchy from labels that are paths.
-func (t *Training) structureOfLabels() (err error) {
-	separator := t.o.Table.PathSeparator
-	if _, yes := learns(t.o.Job); yes {
-		return nil
-	}
-	if separator == "" && t.Set.Table != nil {
-		separator = t.Set.Table.PathSeparator
-	}
-	switch {
-	case t.o.Hierarchy == FromLabels && separator == "":
-		return option.Errorf("train: ‹hierarchy=%s› needs ‹path-separator›: say what stands between the parts of a label, "+
-			"as in ‹path-separator=' > '›", FromLabels)
-	case t.o.Hierarchy != FromLabels && (separator == "" || t.o.Hierarchy != "" || t.o.Graph != ""):
-		return nil
-	}
-	t.Structure, err = taxonomy.OfPaths(t.Set.Labels, separator)
-	if err != nil {
-		return fs.Inputf(t.o.Data[0], 0, "%w", err)
-	}
-	return nil
-}
-
-func (t *Training) ingest(ctx context.Context) (string, error) {
-	dir := filepath.Join(t.scratch, "data")
-	progress, end := IngestLines(t.ui)
-	defer end()
-	o := dataset.Options{
-		Paths: t.o.Data, Out: dir, Replace: true, Text: t.o.Text, Words: t.o.Words, ZeroBased: t.o.ZeroBased,
-		Weights: t.o.Weights, Table: t.o.Table,
-		FS: t.o.Files, Threads: t.o.Threads, Progress: progress,
-	}
-	if t.o.Memory > 0 {
-		o.MemoryBytes = max(t.o.Memory/4, 1<<20)
-	}
-	_, err := dataset.Ingest(ctx, o)
-	return dir, err
-}
-
-// specify makes the job's specification and the tree, which checks structure and labels against
-// each other.
+// specify makes the job's specification and its tree. It returns an error if structure, labels and
+// options do not fit together.
 func (t *Training) specify() error {
 	t.Spec = &taxonv1.JobSpec{Options: t.o.Job, Data: program.DescribeData(t.Set)}
 	if err := t.specifyStructure(); err != nil {
@@ -361,7 +296,7 @@ func (t *Training) specify() error {
 	return nil
 }
 
-// specifyStructure adds the structure to the specification, as it is trained on.
+// specifyStructure adds the structure that is trained on to the specification.
 func (t *Training) specifyStructure() error {
 	s := t.Structure
 	if err := s.CheckLabels(t.o.Hierarchy, t.Set.Labels); err != nil {
@@ -399,8 +334,9 @@ func (t *Training) specifyStructure() error {
 	return nil
 }
 
-// finished returns the stored report if the model is already there, or is in the working folder
-// and only lacks its cut-offs. Data and options must be the same.
+// finished returns the stored report if the model is already in place, or if it is in the working
+// folder and lacks only its cut-offs, which are then fitted. Data and options must be the same. It
+// returns nil if there is no finished model.
 func (t *Training) finished(ctx context.Context) (*model.Report, error) {
 	dir := t.o.Out
 	if t.o.Force {
@@ -480,9 +416,10 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 		return nil, err
 	}
 	t.scores.engine = e
-	preparing := false // a job, which nothing interrupts
+	// preparing reports that a job is being prepared, which cannot be interrupted.
+	preparing := false
 	defer func() {
-		// else its store would stay in memory while cut-offs are fitted
+		// Otherwise the engine's store would stay in memory while cut-offs are fitted.
 		t.scores.engine = nil
 		if preparing && ctx.Err() != nil {
 			t.left = true
@@ -506,7 +443,7 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 		if job, err = e.Resume(ctx, from); err != nil {
 			return nil, err
 		}
-		t.ui.Note("%s", t.told)
+		t.ui.Note("%s", t.resumeNote)
 		if t.o.Remote != nil {
 			t.o.Remote.Resumed(job)
 		}
@@ -525,10 +462,11 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 	if t.o.Remote != nil { // its tasks ran elsewhere
 		t.usage.cpuSeconds += st.GetCpuSeconds()
 	}
-	// The training is over, so an interrupt no longer stops it.
+	// The training is complete, so an interrupt no longer stops it.
 	return t.publish(context.WithoutCancel(ctx), e, st, t.trace(st))
 }
 
+// engineConfig returns the configuration of the engine for this training.
 func (t *Training) engineConfig() engine.Config {
 	c := engine.Config{
 		Slots: t.o.slots(), Shards: t.o.Stores, NoCache: t.thrift >= method.Frugal, Scratch: t.scratch,
@@ -537,12 +475,13 @@ func (t *Training) engineConfig() engine.Config {
 		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.Set, nil },
 		Failed: func(err error) { t.ui.Warn("%v", err) },
 	}
-	if t.o.Job.EvalEvery > 0 {
+	if registry.Number(t.o.Job, method.EvalEvery.Name) > 0 {
 		c.Show = t.scores.show
 	}
 	if t.o.Store == "badger" || t.thrift == method.OnDisk {
 		c.BadgerDir = t.work.Join("store")
-		_ = fs.Discard(c.BadgerDir) // left by a killed run; what counts is in the checkpoint
+		// A killed run may have left this; its state is in the checkpoint.
+		_ = fs.Discard(c.BadgerDir)
 	}
 	if limit := t.o.Memory; limit > 0 {
 		c.ShardBytes = uint64(limit) / uint64(max(t.o.Stores, 1))
@@ -552,8 +491,8 @@ func (t *Training) engineConfig() engine.Config {
 	return c
 }
 
-// publish writes the model, pruned if --threshold is given. It goes to its place, or to the
-// working folder while something must still be fitted on held-out rows.
+// publish writes the model, pruned if Options.Threshold is set. It writes to the model's place, or
+// to the working folder if something is still to be fitted on held-out rows.
 func (t *Training) publish(ctx context.Context, e *engine.Engine, st *taxonv1.JobStatus,
 	trace []model.TraceRow) (*model.Report, error) {
 	to := t.o.Out

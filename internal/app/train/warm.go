@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/app/engine"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/fs"
@@ -15,7 +16,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// readWarm records at which weights the training begins, as a part of its identity.
+// readWarm reads the digest of the initial weights, which is part of the training's identity.
 func (t *Training) readWarm() error {
 	if t.o.Warm == "" {
 		return nil
@@ -31,7 +32,7 @@ func (t *Training) readWarm() error {
 	return nil
 }
 
-// submit starts the job, from zero or at a model's weights.
+// submit submits the job, with initial weights if Options.Warm is given.
 func (t *Training) submit(ctx context.Context, e *engine.Engine, job string) error {
 	if t.o.Warm == "" {
 		return fs.Compute(ctx, func() error {
@@ -58,7 +59,7 @@ func (t *Training) submit(ctx context.Context, e *engine.Engine, job string) err
 	return e.Begin(ctx, job, t.Spec, t.Set, c.weights)
 }
 
-// lostClasses returns the model's classes without an instance in the training.
+// lostClasses returns the model's classes that have no instance in the training.
 func lostClasses(m *model.Model, t *Training) (lost []string) {
 	here := map[string]bool{}
 	for l, name := range t.Set.Labels {
@@ -72,21 +73,28 @@ func lostClasses(m *model.Model, t *Training) (lost []string) {
 	return lost
 }
 
-// warmMapping maps a model's weights to the nodes and columns of a training that begins at them:
-// nodes by kind and name, columns by index in the input, or by word.
+// warmMapping maps a model's weights to the nodes and columns of a training that starts at them.
+// Nodes are matched by kind and name, columns by their index in the input or by their word.
 type warmMapping struct {
-	m      *model.Model
-	tree   *taxonomy.Tree
-	old    []int    // node -> node of the model; -1: new
-	column []uint32 // column of the model -> column of the training, or dropped
-	width  int      // columns of the training, with the bias
-	moved  int      // nodes that have another parent than in the model
-	known  int
+	m    *model.Model
+	tree *taxonomy.Tree
+	// old is the model's node of each node of the training, or -1 for a new node.
+	old []int
+	// column maps the model's columns to those of the training, or to dropped.
+	column []uint32
+	// width is the number of columns of the training, including the bias.
+	width int
+	// moved counts the nodes that have another parent than in the model.
+	moved int
+	// known counts the nodes that the model has.
+	known int
 }
 
+// dropped marks a column that the training lacks.
 const dropped = ^uint32(0)
 
-// newWarmMapping reads from m, which the caller must close once the job has begun.
+// newWarmMapping returns the mapping from m to t. It reads from m until the job has begun; the
+// caller closes m after that.
 func newWarmMapping(m *model.Model, t *Training) (*warmMapping, error) {
 	if (m.Text != nil) != (t.Set.Vocabulary != nil) {
 		return nil, option.Errorf("%s: ‹warm-start›: a model of text can't start a training on feature vectors, nor "+
@@ -118,11 +126,12 @@ func (c *warmMapping) mapColumns(t *Training) {
 	for k, f := range t.Set.Feature {
 		index[f] = uint32(k)
 	}
+	bias := registry.Number(t.o.Job, "bias")
 	for k := range c.column {
 		c.column[k] = dropped
 		switch {
 		case k == len(c.m.Feature):
-			if t.o.Job.Bias == c.m.Options.Bias {
+			if bias == c.m.Options.Bias {
 				c.column[k] = uint32(t.Set.Matrix.Cols)
 			}
 		case c.m.Text != nil:
@@ -135,16 +144,18 @@ func (c *warmMapping) mapColumns(t *Training) {
 			}
 		}
 	}
-	if t.o.Job.Bias > 0 {
+	if bias > 0 {
 		c.width++
 	}
 }
 
+// nodeKey identifies a node in both trees.
 type nodeKey struct {
 	kind taxonomy.Kind
 	name string
 }
 
+// mapNodes matches the nodes.
 func (c *warmMapping) mapNodes() {
 	of := map[nodeKey]int{}
 	for n := range c.m.Tree.Len() {
@@ -172,11 +183,12 @@ func (c *warmMapping) sameParent(n int) bool {
 	return c.old[p] == int(q)
 }
 
-// weights returns those that node n begins with, in the form of program.InitialWeights.
+// weights returns the initial weights of node n, in the form of program.InitialWeights.
 func (c *warmMapping) weights(n int) (columns []uint32, values []float32) {
 	switch {
 	case c.old[n] < 0:
-		return nil, nil // it begins at its parent
+		// A new node starts at its parent.
+		return nil, nil
 	case c.sameParent(n) && c.m.Form.Weights == form.Overrides:
 		return c.mapped(c.m.Overrides(c.old[n]))
 	}
@@ -189,9 +201,10 @@ func (c *warmMapping) weights(n int) (columns []uint32, values []float32) {
 	return columns, values
 }
 
-// mapped renumbers columns.
+// mapped translates the columns of the model and sorts the result.
 func (c *warmMapping) mapped(columns []uint32, values []float32) ([]uint32, []float32) {
-	// column, then the value's bits, so that they sort as numbers
+	// Each entry is the column followed by the value's bits, so that sorting integers sorts
+	// columns.
 	all := make([]uint64, 0, len(columns))
 	for i, k := range columns {
 		if to := c.column[k]; to != dropped {
@@ -206,8 +219,8 @@ func (c *warmMapping) mapped(columns []uint32, values []float32) ([]uint32, []fl
 	return outColumns, outValues
 }
 
-// effective returns the vector that node n begins with: its own in the model, or the one that its
-// parent begins with. It is nil, which means zero, above the roots.
+// effective returns the dense vector that node n starts with: its own in the model, or that of its
+// nearest ancestor with one. Above the roots it is nil, which stands for zero.
 func (c *warmMapping) effective(n int) []float32 {
 	for ; n >= 0; n = int(c.tree.Parent[n]) {
 		if c.old[n] < 0 {

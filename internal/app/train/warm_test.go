@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/internal/model"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // heard is a UI that keeps what it is told.
@@ -43,9 +43,9 @@ func noisy(t *testing.T, edges string) *Options {
 		}
 	}
 	return &Options{
-		Job: &taxonv1.Options{Method: "rr-svm", Loss: "hinge", Schedule: "twoblock", C: 1, Bias: 1, Gap: 1e-2, Prune: "empty",
-			Stiffness: "support",
-			Momentum:  "fista", CheckpointSweeps: 4, InternalWeight: 1, PositiveWeight: "1"},
+		Job: methodtest.Options("rr-svm", "loss", "hinge", "schedule", "twoblock", "c", 1, "bias", 1, "gap", 1e-2,
+			"prune", "empty", "stiffness", "support",
+			"momentum", "fista", "checkpoint_sweeps", 4, "internal_weight", 1, "positive_weight", "1"),
 		Data: []string{filepath.Join(dir, "train.svm")}, Hierarchy: filepath.Join(dir, "tree.txt"), DAG: "graph",
 		Out:    filepath.Join(dir, "model"),
 		Cutoff: "auto", Stores: 1, Store: "memory", Pause: 10,
@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 		!strings.Contains(h.notes[len(h.notes)-1], "nothing to do") {
 		t.Errorf("%+v, %v, told %q", again, err, h.notes)
 	}
-	o.Job.C = 2
+	o.Job.Set("c", 2)
 	if _, err := Run(t.Context(), o, h); !option.Is(err) || !strings.Contains(err.Error(), "other options (C 1, not 2)") {
 		t.Errorf("other options: %v", err)
 	}
@@ -131,7 +131,7 @@ func TestOfLeavesOutDefaults(t *testing.T) {
 	}
 	defer tr.Close()
 	tr.GiveStructure()
-	tr.Spec.Options.InternalWeight = 0
+	tr.Spec.Options.Set("internal_weight", 0)
 	of, err := Of(tr.Spec)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestOfLeavesOutDefaults(t *testing.T) {
 	if diff := optionsDiffer(of.Meta().Options, tr.Meta().Options, true); diff != "" {
 		t.Errorf("the job's model differs: %s", diff)
 	}
-	tr.Spec.Options.InternalWeight = 2
+	tr.Spec.Options.Set("internal_weight", 2)
 	if w := string(of.Meta().Options.Own["internal_weight"]); w != "2" {
 		t.Errorf("an internal weight of 2 is told as %s", w)
 	}

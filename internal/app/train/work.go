@@ -22,24 +22,30 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// Work is the folder next to the model's place that holds the ingested data and the checkpoint,
-// while a training runs and after it was interrupted. One process owns it.
+// Work is the working folder next to the model's place. It holds the ingested data and the
+// checkpoint while a training runs and after an interrupt. One process owns it.
 type Work struct {
-	out  string
-	Path string // on this machine
-	// folder of the checkpoint: Path, or next to a model in a Hadoop file system
+	// out is the folder of the model.
+	out string
+	// Path is the working folder, on this machine.
+	Path string
+	// Keep is the folder of the checkpoint: Path, or a folder next to the model if that is in a
+	// Hadoop file system.
 	Keep string
+	// lock is the locked folder.
 	lock *os.File
-	// begun says that sweeps have begun, so that a failure may lose some.
+	// begun reports that sweeps have started, so that a failure may lose some.
 	begun bool
-	// state is the folder of a training by MapReduce, which also holds its checkpoint.
+	// state is the state folder of a training by MapReduce, which also holds its checkpoint. It is
+	// empty otherwise.
 	state string
-	// removeParents removes the model's parent folders that this run has made, if they are empty.
+	// removeParents removes the parent folders of the model that this run has made, if they are
+	// empty.
 	removeParents func()
 }
 
-// OpenWork makes or takes over a model's working folder. A folder that taxon did not make, and
-// that is no unfinished training, is refused and left as it is.
+// OpenWork makes a model's working folder, or takes over an existing one. A folder that taxon did
+// not make and that is no unfinished training is refused and left unchanged.
 func OpenWork(out string, force bool) (*Work, error) {
 	w := &Work{out: out, Keep: model.Unfinished(out)}
 	err := fs.CheckFolder(out)
@@ -70,7 +76,7 @@ func OpenWork(out string, force bool) (*Work, error) {
 		return nil, option.Errorf("%s: another process is training it (%s): wait for it or choose another ‹out›", out, w.Path)
 	}
 	if !w.lockIsCurrent() {
-		// between our open and our lock, its owner ended and removed it
+		// Between our open and our lock its owner finished and removed it.
 		w.Close()
 		return OpenWork(out, force)
 	}
@@ -87,7 +93,8 @@ func OpenWork(out string, force bool) (*Work, error) {
 	return w, nil
 }
 
-// keepClaimable refuses a place in a Hadoop file system that holds anything but a checkpoint.
+// keepClaimable returns an error if the place in a Hadoop file system holds anything but a
+// checkpoint.
 func (w *Work) keepClaimable() error {
 	if w.Keep == w.Path {
 		return nil
@@ -100,8 +107,8 @@ func (w *Work) keepClaimable() error {
 	return err
 }
 
-// otherThan returns the first name in a folder that is neither one of names nor that of a half-written
-// file. A missing folder has none.
+// otherThan returns the first entry of dir that is not in names and is not an incomplete temporary
+// file. It is empty if there is none, or if the folder does not exist.
 func otherThan(dir string, names ...string) (string, error) {
 	have, err := fs.ReadDirNames(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -130,8 +137,8 @@ func (w *Work) lockIsCurrent() bool {
 	return err == nil && os.SameFile(mine, named)
 }
 
-// localWork returns the working folder itself. For a model that goes to a Hadoop file system it is one
-// in the user's cache: data are mapped into memory, so they must be on this machine.
+// localWork returns the folder that is used on this machine. For a model in a Hadoop file system it
+// lies in the user's cache, because the data are mapped into memory.
 func localWork(keep string) (string, error) {
 	if !fs.IsRemote(keep) {
 		return keep, nil
@@ -156,7 +163,7 @@ func (w *Work) checkpoint() string {
 	return fs.Join(w.Keep, "checkpoint")
 }
 
-// note returns the file that says what the checkpoint is one of.
+// note returns the path of the file that describes the checkpoint's training.
 func (w *Work) note() string { return fs.Join(w.Keep, "job.json") }
 
 // HasCheckpoint reports whether there is a checkpoint to continue from.
@@ -170,8 +177,8 @@ func (w *Work) load() (*engine.Checkpoint, error) {
 	return engine.LoadCheckpoint(w.checkpoint())
 }
 
-// keepState puts the checkpoint of a training that runs elsewhere into its state folder. A folder
-// given with --state that holds something else belongs to the user, and is refused.
+// keepState puts the checkpoint of a training that runs remotely into its state folder. A state
+// folder that the user gave and that holds something else is refused.
 func (w *Work) keepState(there RemoteRunner, force bool) error {
 	dir, err := there.State(w.Keep)
 	if err != nil {
@@ -191,9 +198,9 @@ func (w *Work) keepState(there RemoteRunner, force bool) error {
 	return err
 }
 
-// begin records what is trained here, and returns the checkpoint to continue from, if there is
-// one. Its caps may differ. A checkpoint of another training is an error, as the user must decide
-// about it.
+// begin records the identity of the training and returns the checkpoint to resume from, or nil. The
+// checkpoint's stopping criteria may differ. A checkpoint of another training is an error, because
+// the user must decide what to do with it.
 func (w *Work) begin(id Identity) (*engine.Checkpoint, error) {
 	if w.HasCheckpoint() {
 		var old Identity
@@ -217,7 +224,7 @@ func (w *Work) begin(id Identity) (*engine.Checkpoint, error) {
 	return nil, w.describe(id)
 }
 
-// describe records what is trained.
+// describe writes the identity to the working folder.
 func (w *Work) describe(id Identity) error {
 	data, err := json.MarshalIndent(id, "", "  ")
 	if err != nil {
@@ -229,11 +236,11 @@ func (w *Work) describe(id Identity) error {
 	return fs.WriteFile(w.note(), append(data, '\n'))
 }
 
-// finished returns the folder of a model that only lacks what is fitted on held-out rows.
+// finished returns the folder of a model that lacks only the parts fitted on held-out rows.
 func (w *Work) finished() string { return w.Join("finished") }
 
-// kept adds to the error of a failed training what is left of it. A job that was interrupted has said
-// it, and one with wrong input or options has not begun.
+// kept extends the error of a failed training with a description of the checkpoint that is left. The error of an
+// interrupted job already says so, and a job with wrong input or options has not begun.
 func (w *Work) kept(ctx context.Context, err error) error {
 	if errors.Is(err, jobs.ErrInterrupted) || option.Is(err) || fs.IsInput(err) {
 		return err
@@ -250,7 +257,7 @@ func (w *Work) kept(ctx context.Context, err error) error {
 	return err
 }
 
-// left says what a training leaves if it ends before its end. It is empty if that can't be read.
+// left describes the checkpoint that a failed training leaves. It is empty if it cannot be read.
 func (w *Work) left() string {
 	switch {
 	case model.IsModel(w.finished()):
@@ -266,23 +273,23 @@ func (w *Work) left() string {
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprintf("the checkpoint after sweep %d is kept: the same command goes on from there", state.Sweep)
+	return fmt.Sprintf("the checkpoint after sweep %d is kept: the same command continues from there", state.Sweep)
 }
 
-// abandon ends a failed run. It leaves nothing behind, except a checkpoint or a finished
-// training.
+// abandon ends a failed run. It leaves nothing but a checkpoint or a finished training.
 func (w *Work) abandon() {
 	if !w.HasCheckpoint() && !model.IsModel(w.finished()) {
 		w.Remove()
 		w.removeParents()
 		return
 	}
-	// The same command makes these again.
+	// The same command recreates these.
 	_ = fs.Discard(w.Join("data"))
 	_ = fs.Discard(w.Join("store"))
 }
 
-// Remove deletes the folder: the model is in place, or nothing is worth keeping.
+// Remove deletes the folder. It is called when the model is in place, or if nothing is worth
+// keeping.
 func (w *Work) Remove() {
 	_ = fs.RemoveOwn(w.Path)
 	if w.state != "" {
@@ -291,13 +298,14 @@ func (w *Work) Remove() {
 	w.forget()
 }
 
-// forget removes what is next to a model in a Hadoop file system.
+// forget removes the folder next to a model in a Hadoop file system.
 func (w *Work) forget() {
 	if w.Keep != w.Path {
 		_ = fs.RemoveAll(w.Keep)
 	}
 }
 
+// clean empties the working folder, and removes the folder next to a model in Hadoop.
 func (w *Work) clean() {
 	_ = fs.EmptyOwn(w.Path)
 	w.forget()

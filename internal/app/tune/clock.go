@@ -10,26 +10,29 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// clock is the time that a search has, with its last training; 0: unlimited.
+// clock measures the time of a search, including its last training, against a limit. A limit of 0
+// means unlimited.
 type clock struct {
 	now   func() time.Time
 	began time.Time
 	limit time.Duration
-	// secondsRatio is how many real seconds pass in one of this clock's.
+	// secondsRatio is the number of real seconds per second of this clock.
 	secondsRatio float64
 
-	mu   sync.Mutex
-	text []string // of the last progress
+	mu sync.Mutex
+	// text is the last progress text.
+	text []string
 }
 
+// newClock returns a running clock. Tests replace it.
 var newClock = func(limit time.Duration) *clock {
 	return &clock{now: time.Now, began: time.Now(), limit: limit, secondsRatio: 1}
 }
 
-// errTimeUp ends a search whose time is up. What it has found counts.
+// errTimeUp ends a search whose time is up. Its results so far count.
 var errTimeUp = errors.New("the time is up")
 
-// left is how many seconds are left, without those reserved.
+// left returns the remaining seconds, less the reserve.
 func (k *clock) left(reserve float64) float64 {
 	if k.limit == 0 {
 		return math.Inf(1)
@@ -37,7 +40,7 @@ func (k *clock) left(reserve float64) float64 {
 	return (k.limit - k.now().Sub(k.began)).Seconds() - reserve
 }
 
-// bound ends a context when the time, without the reserve, is up.
+// bound returns a context that ends when the time, less the reserve, is up.
 func (k *clock) bound(ctx context.Context, reserve float64) (context.Context, context.CancelFunc) {
 	bounded, cancel := context.WithCancelCause(ctx)
 	if k.limit > 0 {
@@ -57,9 +60,11 @@ func (k *clock) bound(ctx context.Context, reserve float64) (context.Context, co
 	return bounded, func() { cancel(nil) }
 }
 
+// tickEvery is the interval at which bound looks at the clock.
 const tickEvery = 50 * time.Millisecond
 
-// ended is the error of work that ran under bounded, the context that bound made from ctx.
+// ended returns the error of work that ran under bounded, the context that bound derived from ctx.
+// It is errTimeUp if the time ended the work.
 func (k *clock) ended(ctx, bounded context.Context, err error) error {
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(bounded), errTimeUp) {
 		return errTimeUp
@@ -67,8 +72,8 @@ func (k *clock) ended(ctx, bounded context.Context, err error) error {
 	return err
 }
 
-// show has a progress line count the seconds until the time is up, if there is a limit. Call what
-// it returns at the end.
+// show makes a progress line count the seconds until the time is up, if there is a limit. The
+// caller calls stop at the end.
 func (k *clock) show(line progress.Progress) (stop func()) {
 	if k.limit == 0 {
 		return func() {}
@@ -91,7 +96,7 @@ func (k *clock) show(line progress.Progress) (stop func()) {
 	return func() { close(quit) }
 }
 
-// set shows progress: the number of trainings, or with a limit the seconds gone by.
+// set shows progress: the number of trainings or, with a limit, the elapsed seconds.
 func (k *clock) set(line progress.Progress, done int, text ...string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

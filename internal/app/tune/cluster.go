@@ -20,15 +20,15 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Cluster runs trainings as jobs, instead of this process.
+// Cluster runs trainings as jobs of a cluster instead of in this process.
 type Cluster interface {
-	// Slots is how many tasks run at a time.
+	// Slots returns the number of tasks that run at a time.
 	Slots(ctx context.Context) (int, error)
-	// Train submits a job on the data in a folder, or finds it already there, and follows it
-	// until it ends. If ctx ends first, the job goes on.
+	// Train submits a job on the data in a folder, or finds it already there, and follows it until
+	// it ends. If ctx is cancelled first, the job continues.
 	Train(ctx context.Context, ui progress.Reporter, job string, spec *taxonv1.JobSpec, data string,
 		see func(*taxonv1.JobStatus)) (*taxonv1.JobStatus, error)
-	// Fetch writes the model of a job that is done into the folder dir.
+	// Fetch writes the model of a finished job into the folder dir.
 	Fetch(ctx context.Context, ui progress.Reporter, job, dir string) (*model.Report, error)
 	// Held lists the jobs that have values and whose ids begin with prefix.
 	Held(ctx context.Context, prefix string) ([]string, error)
@@ -36,15 +36,16 @@ type Cluster interface {
 	Discard(ctx context.Context, job string) error
 }
 
-// remote runs a search's trainings on a cluster. The data are uploaded once; a job on a part of
-// them names the rows. Every training begins at zero. One that ran out of time is begun again.
+// remote runs the trainings of a search on a cluster. The data are uploaded once; a job on a part
+// of them lists its rows. Every training starts at zero, and one that ran out of time is repeated.
 type remote struct {
 	Cluster
-	// what the jobs' ids begin with: another search's jobs are not ours
+	// search is the prefix of the jobs' ids, so that jobs of other searches are left alone.
 	search string
 }
 
-// openRemote finds the cluster's slots, and the search's name in its folder.
+// openRemote returns the runner for a cluster and the cluster's slots. It reads the search's id
+// prefix from the folder, or creates it.
 func openRemote(ctx context.Context, c Cluster, r record) (_ *remote, slots int, err error) {
 	if slots, err = c.Slots(ctx); err != nil {
 		return nil, 0, err
@@ -61,12 +62,13 @@ func openRemote(ctx context.Context, c Cluster, r record) (_ *remote, slots int,
 	return &remote{c, name}, slots, err
 }
 
-// id is the id of a training's job, the same in every run.
+// id returns the id of a training's job, which is the same in every run.
 func (m *remote) id(spec *taxonv1.JobSpec) (string, error) {
 	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(spec)
 	return fmt.Sprintf("%s-%.12x", m.search, sha256.Sum256(text)), err
 }
 
+// train runs a training as a job.
 func (m *remote) train(ctx context.Context, t *train.Training, h *heldFold, _, _ string,
 	watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error) {
 	t.GiveStructure()
@@ -75,13 +77,16 @@ func (m *remote) train(ctx context.Context, t *train.Training, h *heldFold, _, _
 	return m.run(ctx, progress.Discard{}, t, h.whole.Dir, watch)
 }
 
+// write fetches the model of a job.
 func (m *remote) write(ctx context.Context, _ *train.Training, job string, _ *taxonv1.JobStatus, dir string) error {
 	_, err := m.Fetch(ctx, progress.Discard{}, job, dir)
 	return err
 }
 
+// discard drops the values of a job.
 func (m *remote) discard(ctx context.Context, job string) error { return m.Discard(ctx, job) }
 
+// run submits a job and follows it until it ends.
 func (m *remote) run(ctx context.Context, ui progress.Reporter, t *train.Training, dir string,
 	watch func(*taxonv1.JobStatus)) (job string, st *taxonv1.JobStatus, err error) {
 	if job, err = m.id(t.Spec); err != nil {
@@ -93,10 +98,10 @@ func (m *remote) run(ctx context.Context, ui progress.Reporter, t *train.Trainin
 	st, err = m.Train(ctx, ui, job, t.Spec, dir, watch)
 	switch {
 	case errors.Is(context.Cause(ctx), errTimeUp):
-		_ = m.Discard(context.WithoutCancel(ctx), job) // its values are of no use
+		_ = m.Discard(context.WithoutCancel(ctx), job) // its values are useless
 		return "", nil, context.Cause(ctx)
 	case ctx.Err() != nil:
-		return "", nil, jobs.Interruptedf("interrupted; job %s goes on in the cluster, and the same command finds it there",
+		return "", nil, jobs.Interruptedf("interrupted; job %s continues in the cluster, and the same command finds it there",
 			job)
 	case err != nil:
 		return "", nil, err
@@ -108,7 +113,8 @@ func (m *remote) run(ctx context.Context, ui progress.Reporter, t *train.Trainin
 	return job, st, nil
 }
 
-// last trains the model at o.Out, and fits in this process what a cluster does not.
+// last trains the model at o.Out on the cluster, and fits in this process the parts that a cluster
+// does not fit.
 func (s *search) last(ctx context.Context, m *remote, o *train.Options) (*model.Report, error) {
 	if err := o.Validate("tune"); err != nil {
 		return nil, err
@@ -121,7 +127,7 @@ func (s *search) last(ctx context.Context, m *remote, o *train.Options) (*model.
 	return train.Run(ctx, o, s.ui)
 }
 
-// fetch trains a model on all rows, and copies it here.
+// fetch trains a model on all rows and copies it to this machine.
 func (m *remote) fetch(ctx context.Context, ui progress.Reporter, o *train.Options) (*model.Report, error) {
 	temp, done, err := fs.TempDir("tune")
 	if err != nil {
@@ -148,7 +154,7 @@ func (m *remote) fetch(ctx context.Context, ui progress.Reporter, o *train.Optio
 	return t.Shift(plain, o.Out)
 }
 
-// clean discards what an interrupted run's trainings left on the cluster.
+// clean discards the jobs that trainings of an interrupted run left on the cluster.
 func (m *remote) clean(ctx context.Context) error {
 	left, err := m.Held(ctx, m.search)
 	for _, job := range left {

@@ -16,25 +16,30 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// costs predicts seconds from CPU seconds, by what trainings took so far. CPU seconds do not
-// depend on what else runs on the machine.
+// costs predicts real time from CPU time, by the trainings so far. CPU time does not depend on the
+// other load of the machine.
 type costs struct {
-	threads   int
-	cpu, wall float64 // of trainings
-	rest, n   float64 // seconds of everything else, and for how many trainings
+	threads int
+	// cpu and wall are the sums of the trainings' CPU and real time, in seconds.
+	cpu, wall float64
+	// rest is the sum of the seconds spent outside the n trainings, as for measuring.
+	rest, n float64
 }
 
+// newCosts returns costs without any training.
 func newCosts(threads int) costs { return costs{threads: threads} }
 
-// assumedPace is the pace before anything was measured.
+// assumedPace is the pace before any training.
 const assumedPace = 1.5
 
-// pace is how many seconds a CPU second takes. assumedPace counts like a training of one second.
+// pace returns the real seconds per CPU second. assumedPace is weighted like a training of one
+// second.
 func (c *costs) pace() float64 {
 	return (c.wall + assumedPace/float64(c.threads)) / (c.cpu + 1)
 }
 
-// seconds is how long a training takes, with measuring.
+// seconds returns the predicted real time of a training of cpu CPU seconds, including its
+// measurement.
 func (c *costs) seconds(cpu float64) float64 { return c.pace()*cpu + c.rest/max(c.n, 1) }
 
 // batch is a set of trainings that run side by side.
@@ -56,7 +61,7 @@ func (b *batch) add(cpu, rest float64) {
 	b.cpu, b.rest, b.n = b.cpu+cpu, b.rest+max(rest, 0), b.n+1
 }
 
-// end closes the batch; together is how many of it ran at a time.
+// end closes the batch. together is the number of its trainings that ran at a time.
 func (b *batch) end(now time.Time, together int) {
 	c, rest := b.costs, b.rest/float64(max(together, 1))
 	c.cpu, c.rest, c.n = c.cpu+b.cpu, c.rest+rest, c.n+b.n
@@ -64,20 +69,21 @@ func (b *batch) end(now time.Time, together int) {
 }
 
 const (
-	// roughShare is the cost of a training of the search, as a share of one to the default
-	// tolerance.
+	// roughShare is the cost of a training to the rough gap of the search, relative to one to the
+	// default tolerance.
 	roughShare = 0.4
-	// exactTimes is how much longer a training to the wanted tolerance takes than one of the
-	// search. A point is chosen only if there is time for minTimes as long.
+	// exactTimes is the assumed cost of a training to the requested tolerance, relative to one of
+	// the search. A point is chosen only if there is time for minTimes its cost in the search.
 	exactTimes, minTimes = 2, 1.5
-	// Points are tried on as many folds as there is time for trialsOf trainings of middling cost
-	// on each. A sample ranks options worse than all rows. So one is taken only if there is not
-	// the time for leastTrials on all rows, and it is small enough for sampleTrials.
+	// Points are tried on as many folds as there is time for trialsOf trainings of median cost on
+	// each. A sample ranks options less reliably than all rows do. So one is drawn only if there is
+	// no time for leastTrials trainings on all rows, and it is small enough for sampleTrials
+	// trainings.
 	trialsOf, leastTrials, sampleTrials = 120, 20, 240
 )
 
-// list finds the families that fit the data and the memory, quickest first.
-func (c *climb) list() error {
+// list lists the families that fit the data and the memory, quickest first.
+func (c *hillClimb) list() error {
 	for _, start := range c.starts {
 		t, err := c.trainable(start)
 		if err != nil {
@@ -108,7 +114,7 @@ func (c *climb) list() error {
 	return nil
 }
 
-// estimateOf is how many CPU seconds a training of the search takes.
+// estimateOf returns the estimated CPU time of a training of the search, in seconds.
 func estimateOf(t *train.Training) (float64, error) {
 	j, err := registry.Prepare(t.Spec)
 	if err != nil {
@@ -118,8 +124,8 @@ func estimateOf(t *train.Training) (float64, error) {
 }
 
 // sized estimates the families' trainings on the sample.
-func (c *climb) sized() error {
-	h := c.folds.take(c.whole, c.stage.from)
+func (c *hillClimb) sized() error {
+	h := c.folds.acquire(c.whole, c.stage.from)
 	defer c.folds.release(h)
 	for _, f := range c.families {
 		t, err := c.whole.On(progress.Discard{}, c.o.job(f.start), h.rest, true)
@@ -133,41 +139,41 @@ func (c *climb) sized() error {
 	return nil
 }
 
-// estimate is the estimate for a family's training in the present stage.
-func (c *climb) estimate(f *family) float64 {
+// estimate returns the estimated CPU time of a family's training in the current stage, in seconds.
+func (c *hillClimb) estimate(f *family) float64 {
 	if c.stage.from < 0 {
 		return f.sampled
 	}
 	return f.estimate
 }
 
-// plan chooses the share of rows and classes on which the search begins (1: all), and the number
-// of folds on which points are tried before the best are compared. It depends on the estimates
-// and the limit alone.
-func (c *climb) plan() (part float64, folds int) {
+// plan chooses the share of rows and classes on which the search starts, where 1 means all, and the
+// number of folds on which points are tried before the best are compared. It depends only on the
+// estimates and the time limit.
+func (c *hillClimb) plan() (part float64, folds int) {
 	total, threads := c.o.Time, float64(c.slots)
 	if total == 0 {
 		total, threads = DefaultTime, 2
 	}
-	trials := total.Seconds() / (c.families[len(c.families)/2].estimate / threads) // of middling cost
+	trials := total.Seconds() / (c.families[len(c.families)/2].estimate / threads) // of median cost
 	if trials >= leastTrials {
 		return 1, min(max(int(trials/trialsOf), 1), c.o.tried())
 	}
 	return trials / sampleTrials, 1
 }
 
-// predictCost predicts the CPU seconds of a training on a fold of the present stage: what the
-// nearest training of its family took (known), else its estimate, corrected by how well others'
-// estimates held.
-func (c *climb) predictCost(f *family, p Point) (seconds float64, known bool) {
-	if took, ok := c.nearest(c.stage.rungs, f, p); ok {
+// predictCost predicts the CPU time of a training on a fold of the current stage, in seconds. If a
+// similar training of the family has run, it returns that one's time and true. Otherwise it returns
+// the estimate, corrected by the ratio of measured to estimated times of other families.
+func (c *hillClimb) predictCost(f *family, p Point) (seconds float64, known bool) {
+	if took, ok := c.nearest(c.stage.trials, f, p); ok {
 		return took, true
 	}
 	if took, ok := c.nearest(c.sampled, f, p); ok {
 		return took * f.estimate / f.sampled, true
 	}
 	var ratios []float64
-	for _, r := range c.stage.rungs {
+	for _, r := range c.stage.trials {
 		if r.base.Equal(r.family.start) {
 			ratios = append(ratios, r.cpu/c.estimate(r.family))
 		}
@@ -179,11 +185,11 @@ func (c *climb) predictCost(f *family, p Point) (seconds float64, known bool) {
 	return c.estimate(f) * ratios[len(ratios)/2], false
 }
 
-// nearest is what the training of a family took that is nearest in C; a larger C takes longer, and
-// so do a larger bias and more features.
-func (c *climb) nearest(rungs []*trial, f *family, p Point) (seconds float64, ok bool) {
+// nearest returns the CPU time of the training of a family that is nearest in C. It is larger for a
+// larger C, a larger bias and more features.
+func (c *hillClimb) nearest(trials []*trial, f *family, p Point) (seconds float64, ok bool) {
 	far := math.Inf(1)
-	for _, r := range rungs {
+	for _, r := range trials {
 		d := math.Abs(math.Log(p.C() / r.base.C()))
 		if p.Path() != r.base.Path() {
 			d += 0.1
@@ -199,9 +205,9 @@ func (c *climb) nearest(rungs []*trial, f *family, p Point) (seconds float64, ok
 	return seconds, ok
 }
 
-// fitsTime says whether a training may end in its allowed time, and the last training in what is
-// left after it. If not, the outcome says so.
-func (c *climb) fitsTime(f *family, p Point) bool {
+// fitsTime reports whether a training can end in its allowed time, with enough time left for the
+// last training. If not, it records that the point was not tried.
+func (c *hillClimb) fitsTime(f *family, p Point) bool {
 	if c.clock.limit == 0 {
 		return true
 	}
@@ -209,7 +215,7 @@ func (c *climb) fitsTime(f *family, p Point) bool {
 	need, may, last, left := c.costs.seconds(cpu)*float64(c.stage.count()), c.cap(), c.last(f, cpu, minTimes),
 		c.clock.left(0)
 	if c.vectorsOf(p) == nil {
-		need, last = need+c.reading*bigramSize, last+c.reading*(bigramSize-1) // read here, and for the model
+		need, last = need+c.reading*bigramSize, last+c.reading*(bigramSize-1) // read here, and again for the model
 	}
 	if !known {
 		may, left = may*breakOffFactor, left*breakOffFactor
@@ -236,31 +242,31 @@ func (c *climb) fitsTime(f *family, p Point) bool {
 	return false
 }
 
-// cap is how many seconds a training may take.
-func (c *climb) cap() float64 { return c.share * c.clock.left(c.reserve()) }
+// cap returns the number of seconds that a training may take.
+func (c *hillClimb) cap() float64 { return c.share * c.clock.left(c.reserve()) }
 
-// last predicts the seconds of the training on all rows, with cut-offs and the writing of its
-// model, for a point whose trainings took so many CPU seconds a fold, to a tolerance that takes so
-// many times as long.
-func (c *climb) last(f *family, cpu, times float64) float64 {
+// last predicts the seconds of the training on all rows, including cut-offs and the writing of its
+// model. cpu is the CPU time of the point's trainings per fold, and times the factor by which the
+// final tolerance costs more.
+func (c *hillClimb) last(f *family, cpu, times float64) float64 {
 	if c.o.NoTrain {
 		return 0
 	}
 	return c.costs.seconds(cpu*times*c.grown(f)) + c.ending(f)
 }
 
-// useful is how many seconds a training may take at most: after a longer one there is no time
-// left to train its point on all rows.
-func (c *climb) useful(f *family) float64 {
+// useful returns the largest useful duration of a training, in seconds. After a longer one there is
+// no time left to train its point on all rows.
+func (c *hillClimb) useful(f *family) float64 {
 	if c.o.NoTrain {
 		return math.Inf(1)
 	}
 	return (c.clock.left(0) - c.ending(f)) / (1 + minTimes*c.grown(f))
 }
 
-// grown is how many times the CPU seconds of one in the present stage the last training takes, to
-// the same tolerance.
-func (c *climb) grown(f *family) float64 {
+// grown returns the CPU time of the last training relative to one of the current stage to the same
+// tolerance.
+func (c *hillClimb) grown(f *family) float64 {
 	times := float64(c.o.Folds) / float64(c.o.Folds-1)
 	if c.stage.from < 0 {
 		times = f.estimate / f.sampled
@@ -271,17 +277,17 @@ func (c *climb) grown(f *family) float64 {
 	return times
 }
 
-// ending is how many seconds the last training takes beside its sweeps: for the reading, and for
-// the writing of a model as large as those of the family so far.
-func (c *climb) ending(f *family) float64 {
+// ending returns the seconds that the last training takes outside its sweeps: for reading the data,
+// and for writing a model as large as those of the family so far.
+func (c *hillClimb) ending(f *family) float64 {
 	size := 0.0
-	for _, r := range slices.Concat(c.sampled, c.stage.rungs) {
-		if r.family != f || r.lead == nil {
+	for _, r := range slices.Concat(c.sampled, c.stage.trials) {
+		if r.family != f || r.top == nil {
 			continue
 		}
 		times := float64(c.o.Folds) / float64(c.o.Folds-1)
-		if r.lead.results[0].Fold < 0 {
-			// work grows with rows and classes, a model with the classes
+		if r.top.results[0].Fold < 0 {
+			// Work grows with rows and classes, a model with the classes.
 			times = math.Sqrt(f.estimate / f.sampled)
 		}
 		size = float64(r.bytes) * times
@@ -289,18 +295,18 @@ func (c *climb) ending(f *family) float64 {
 	return c.reading + size/writeRate
 }
 
-// trains says whether so many seconds are enough for the last training of a rung's point.
-func (c *climb) trains(r *trial, left float64) bool {
+// trains reports whether left seconds suffice for the last training of a trial's point.
+func (c *hillClimb) trains(r *trial, left float64) bool {
 	return c.last(r.family, r.cpu, minTimes) <= left
 }
 
-// reserve is how many seconds are kept for later stages and the last training.
-func (c *climb) reserve() float64 {
+// reserve returns the seconds that are reserved for later stages and the last training.
+func (c *hillClimb) reserve() float64 {
 	total, last := c.clock.limit.Seconds(), c.reading
 	if r := c.front(); r != nil {
 		last = min(c.last(r.family, r.cpu, exactTimes), maxLast*total)
 	}
-	if c.stage.from < 0 { // what follows a sample is mostly that training
+	if c.stage.from < 0 { // after a sample mostly that training remains
 		return max(c.kept, last+after*total)
 	}
 	return last + c.kept

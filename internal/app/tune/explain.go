@@ -10,16 +10,19 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// Effect is the change of the goal with another value of one option, all others being as chosen;
-// or with the best point of another method or loss. Both are measured on the same rows.
+// Effect is the change of the goal if one option has another value, all others being as chosen, or
+// if another method or loss is used at its best point. Both are measured on the same rows.
 type Effect struct {
-	Option        string  `json:"option"` // method, loss, or the option's name
-	Value         string  `json:"value"`  // the other one
-	Difference    float64 `json:"difference"`
-	StandardError float64 `json:"standard_error"` // by the jackknife over groups of rows
+	// Option is the option's name; it may be method or loss.
+	Option string `json:"option"`
+	// Value is the other value.
+	Value      string  `json:"value"`
+	Difference float64 `json:"difference"`
+	// StandardError is that of Difference, by the jackknife over groups of rows.
+	StandardError float64 `json:"standard_error"`
 }
 
-// Words are the effect as text.
+// Words returns the effect as text.
 func (e *Effect) Words(goal *measure.Measure) string {
 	sign := ""
 	if e.Difference > 0 {
@@ -32,18 +35,21 @@ func (e *Effect) Words(goal *measure.Measure) string {
 type Border struct {
 	Option string `json:"option"`
 	Value  string `json:"value"`
-	End    string `json:"end"` // smallest, largest
+	// End is smallest or largest.
+	End string `json:"end"`
 }
 
 // Runner is a point that is not clearly worse than the chosen one, but far cheaper or smaller.
 type Runner struct {
 	Point Point `json:"point"`
 	Effect
-	Times   float64 `json:"times_cheaper"` // in CPU seconds of a training
-	Smaller float64 `json:"times_smaller"` // in bytes of the model
+	// Times is the ratio of the trainings' CPU times.
+	Times float64 `json:"times_cheaper"`
+	// Smaller is the ratio of the models' sizes.
+	Smaller float64 `json:"times_smaller"`
 }
 
-// Explanation is the outcome in sentences, for people.
+// Explanation returns the outcome in sentences.
 func (r *Table) Explanation() (lines []string) {
 	say := func(head, format string, args ...any) {
 		lines = append(lines, fmt.Sprintf("%-11s "+format, append([]any{head}, args...)...))
@@ -81,21 +87,21 @@ func (r *Table) Explanation() (lines []string) {
 		say("measured", "on a sample alone: the time did not last for more")
 	}
 	if r.TimeUp {
-		say("ended by", "the time: the same command goes on")
+		say("ended by", "the time limit: the same command continues")
 	}
 	return lines
 }
 
-// muchCheaper: from this factor on a point is far cheaper or smaller.
+// muchCheaper is the factor from which on a point counts as far cheaper or smaller.
 const muchCheaper = 4
 
-// explain adds to the outcome what mattered.
-func (c *climb) explain(t *Table) {
-	at := slices.IndexFunc(c.rungs, func(r *trial) bool { return r.lead.point.Equal(t.Options) })
+// explain adds to the table which options mattered.
+func (c *hillClimb) explain(t *Table) {
+	at := slices.IndexFunc(c.trials, func(r *trial) bool { return r.top.point.Equal(t.Options) })
 	if at < 0 {
 		return
 	}
-	chosen := c.rungs[at]
+	chosen := c.trials[at]
 	effect := func(option, value string, jack *Jackknife) Effect {
 		d := difference(jack, chosen.first)
 		return Effect{option, value, d[0], d.error()}
@@ -122,24 +128,24 @@ func (c *climb) explain(t *Table) {
 			c.explainOption(t, chosen, &o, effect)
 		}
 	}
-	for _, r := range c.rungs {
+	for _, r := range c.trials {
 		cheaper, smaller := chosen.cpu/max(r.cpu, 1e-3), float64(chosen.bytes)/float64(max(r.bytes, 1))
 		if r == chosen || cheaper < muchCheaper && smaller < muchCheaper || Out(chosen.first, r.first, 1, t.Low, false) {
 			continue
 		}
 		if t.Runner == nil || Better(r.first[0], t.Runner.Difference+chosen.first[0], t.Low) {
-			t.Runner = &Runner{r.lead.point, effect("point", r.lead.point.Name(), r.first), cheaper, smaller}
+			t.Runner = &Runner{r.top.point, effect("point", r.top.point.Name(), r.first), cheaper, smaller}
 		}
 	}
 }
 
-// explainOption adds the effects of an option's neighbouring values, and whether the chosen one
-// is the last.
-func (c *climb) explainOption(t *Table, chosen *trial, o *method.Option, effect func(option, value string,
+// explainOption adds the effects of the values next to the chosen one, and a Border if the chosen
+// one is the smallest or largest.
+func (c *hillClimb) explainOption(t *Table, chosen *trial, o *method.Option, effect func(option, value string,
 	jack *Jackknife) Effect) {
 	if o.Carried {
 		for _, p := range chosen.points {
-			if p.first != nil && p.point.Values[o.Name] != chosen.lead.point.Values[o.Name] {
+			if p.first != nil && p.point.Values[o.Name] != chosen.top.point.Values[o.Name] {
 				t.Effects = append(t.Effects, effect(o.Name, p.point.Values[o.Name], p.first))
 			}
 		}
@@ -147,7 +153,7 @@ func (c *climb) explainOption(t *Table, chosen *trial, o *method.Option, effect 
 	}
 	value := chosen.base.Values[o.Name]
 	least, most := value, value
-	for _, r := range c.rungs {
+	for _, r := range c.trials {
 		v, ok := r.base.Values[o.Name]
 		if !ok || r.family != chosen.family {
 			continue
@@ -169,10 +175,9 @@ func (c *climb) explainOption(t *Table, chosen *trial, o *method.Option, effect 
 	}
 }
 
-// bestOf is the best of the rungs that in selects and that were fully measured; nil: there is
-// none.
-func (c *climb) bestOf(in func(*trial) bool) (best *trial) {
-	for _, r := range c.rungs {
+// bestOf returns the best of the fully measured trials that in selects. It is nil if there is none.
+func (c *hillClimb) bestOf(in func(*trial) bool) (best *trial) {
+	for _, r := range c.trials {
 		if in(r) && (best == nil || Better(r.first[0], best.first[0], c.goal.Low)) {
 			best = r
 		}

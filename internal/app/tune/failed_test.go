@@ -29,16 +29,16 @@ func TestBrokenOff(t *testing.T) {
 	}
 	defer s.close()
 	delete(o.rough, "gap")
-	c := newClimb(s)
+	c := newHillClimb(s)
 	c.line, c.families, c.stage = c.ui.Start("tune", 0), []*family{{start: s.starts[0]}}, &stage{to: 1}
 	began := time.Now()
 	s.clock.now, s.clock.secondsRatio = func() time.Time { return began.Add(1e6 * time.Since(began)) }, 1e9
 	s.clock.limit, c.share = 1e6*time.Hour, 1e-9
-	if err := c.try(t.Context(), c.families[0], s.starts[0]); err != nil || len(c.stage.rungs) != 0 ||
-		!strings.Contains(c.families[0].failed, "nothing came of it") {
-		t.Errorf("%+v, %d rungs (%v)", c.families[0], len(c.stage.rungs), err)
+	if err := c.try(t.Context(), c.families[0], s.starts[0]); err != nil || len(c.stage.trials) != 0 ||
+		!strings.Contains(c.families[0].failed, "it did not end within") {
+		t.Errorf("%+v, %d trials (%v)", c.families[0], len(c.stage.trials), err)
 	}
-	h := c.folds.take(c.whole, 0)
+	h := c.folds.acquire(c.whole, 0)
 	defer c.folds.release(h)
 	within, stop := context.WithCancel(t.Context())
 	if _, _, err := c.trainer.trial(within, h, s.starts[0], s.starts[:1], trialOptions{seconds: 1e9, alone: true,
@@ -81,7 +81,7 @@ func TestFullDisk(t *testing.T) {
 // TestLose: a training that fails ends its point; its family only if nothing of it was trained, or at the third.
 func TestLose(t *testing.T) {
 	start := Point{Method: "rr-svm", Values: map[string]string{"C": "1"}}
-	c := &climb{search: &search{}}
+	c := &hillClimb{search: &search{}}
 	f := &family{start: start}
 	c.lose(&trial{base: start, family: f}, "no")
 	if f.failed != "no" || len(c.untried) != 1 {

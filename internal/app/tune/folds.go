@@ -13,8 +13,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// CountRareLabels counts the labels with fewer rows than folds, which some fold can't measure,
-// and those with a single row, which some training lacks.
+// CountRareLabels counts the labels with fewer than k rows, which some fold cannot measure, and the
+// labels with a single row, which some training lacks.
 func CountRareLabels(posBegin []uint64, k int) (fewer, single int) {
 	for l := range max(len(posBegin)-1, 0) {
 		n := posBegin[l+1] - posBegin[l]
@@ -28,39 +28,45 @@ func CountRareLabels(posBegin []uint64, k int) (fewer, single int) {
 	return fewer, single
 }
 
-// partition is the data, dealt out to folds. Several goroutines may call its methods.
+// partition assigns the rows of the data to folds. Its methods may be called concurrently.
 type partition struct {
 	whole *dataset.Set
-	fold  []int // row -> fold
-	// A sample of the rows stands for all rows under a negative fold number; its first fold is
-	// held out.
-	sample int    // the number; 0: there is none
-	in     []bool // row: in the sample
-	// work of a training on the sample, as a share of one on all rows
-	work  float64
-	share float64 // of a class's rows that the sample has
+	// fold maps a row to its fold.
+	fold []int
+	// sample is the negative fold number under which a sample of the rows is used like all rows,
+	// with its first fold held out. It is zero if there is no sample.
+	sample int
+	// in reports whether a row is in the sample.
+	in []bool
+	// work is the cost of a training on the sample, relative to one on all rows.
+	work float64
+	// share is the share of a class's rows that is in the sample.
+	share float64
 
 	mu    sync.Mutex
 	taken map[foldOf]*heldFold
 }
 
-// foldOf is a fold of the data with some features.
+// foldOf identifies a fold of the data with particular features.
 type foldOf struct {
 	whole  *train.Training
 	number int
 }
 
-// heldFold is a fold that is held out, and the other rows, shared by all trainings without it.
+// heldFold is a fold that is held out, with the other rows, which all trainings without it share.
 type heldFold struct {
-	number  int
-	whole   *train.Training // the data with the features that the fold's have
-	rest    *dataset.Set
-	trained []uint32 // rows of rest
-	rows    []uint32 // in the fold
-	users   int
+	number int
+	// whole is the data with the features of the fold.
+	whole *train.Training
+	rest  *dataset.Set
+	// trained lists the rows of rest.
+	trained []uint32
+	// rows lists the rows of the fold.
+	rows  []uint32
+	users int
 }
 
-// split lists, ascending, the rows to train on without a fold, and the rows in it.
+// split lists, in ascending order, the rows to train on without a fold, and the rows of the fold.
 func (p *partition) split(number int) (train, held []uint32) {
 	train, held = labelset.Split(p.fold, max(number, 0))
 	if number < 0 {
@@ -70,9 +76,9 @@ func (p *partition) split(number int) (train, held []uint32) {
 	return train, held
 }
 
-// take gives a fold of the data with its features; release it when done. The other rows are copied while
-// anyone uses them.
-func (p *partition) take(whole *train.Training, number int) *heldFold {
+// acquire returns a fold of the data with the features of whole. The caller must release it. The copy
+// of the other rows exists while there are users.
+func (p *partition) acquire(whole *train.Training, number int) *heldFold {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.taken[foldOf{whole, number}]
@@ -85,6 +91,7 @@ func (p *partition) take(whole *train.Training, number int) *heldFold {
 	return h
 }
 
+// release ends the use of a fold.
 func (p *partition) release(h *heldFold) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,20 +101,20 @@ func (p *partition) release(h *heldFold) {
 }
 
 const (
-	// manyClasses: with more classes, and one label a row, classes are sampled instead of rows. A
-	// sample of rows would leave rare classes with hardly any.
+	// manyClasses is the number of classes above which, for single-label data, classes are sampled
+	// instead of rows. A sample of rows would leave hardly any rows to rare classes.
 	manyClasses = 100
-	// minSampled is the least number of rows in a sample.
+	// minSampled is the smallest number of rows in a sample.
 	minSampled = 2000
-	// kin is how many classes next to each other in the tree are sampled together. A class alone,
-	// without those that it is mixed up with, is easy to tell, and a parent has nothing to share.
+	// kin is the number of adjacent classes of the tree that are sampled together. A class without
+	// those with which it is confused is easy to predict, and its parent has nothing to share.
 	kin = 32
 )
 
-// draw samples rows so that a training takes a given share of the work of one on all rows. It
-// returns the number under which take finds them. With many classes it takes all rows of some
-// classes; else, and on a graph, some rows of each class. inTree are the labels in the order of
-// the tree, if there is one: what is drawn then is runs of it.
+// draw samples rows so that a training costs the share work of one on all rows, and returns the
+// fold number of the sample. With many classes it takes all rows of some classes; otherwise, and on
+// a graph, some rows of each class. inTree lists the labels in the order of the tree, if there is
+// one, so that adjacent classes are sampled together.
 func (p *partition) draw(work float64, graph bool, inTree []int32, seed uint64) (number int) {
 	s, rows := p.whole, p.whole.Matrix.Rows
 	p.in, p.share = make([]bool, rows), 1
@@ -119,7 +126,7 @@ func (p *partition) draw(work float64, graph bool, inTree []int32, seed uint64) 
 	}
 	if graph || used < manyClasses || s.Stats.LabelEntries > int64(rows)*11/10 {
 		parts := max(int(1/work), 1)
-		// seed: other folds than those of the search
+		// The seed gives other folds than those of the search.
 		for row, part := range labelset.Folds(s.LabelBegin, s.LabelIndex, len(s.Labels), max(min(parts, rows/minSampled), 1),
 			^seed) {
 			if p.in[row] = part == 0; part == 0 {
@@ -149,7 +156,7 @@ func (p *partition) draw(work float64, graph bool, inTree []int32, seed uint64) 
 	return p.sample
 }
 
-// shuffled returns the labels in random order, or runs of `kin` of those in a tree.
+// shuffled returns the labels in random order or, with a tree, runs of kin labels in random order.
 func shuffled(r *rand.Rand, labels int, inTree []int32) (out []int) {
 	if inTree == nil {
 		return r.Perm(labels)
@@ -162,7 +169,7 @@ func shuffled(r *rand.Rand, labels int, inTree []int32) (out []int) {
 	return out
 }
 
-// open returns the rows on which a job is trained, for the engine.
+// open returns the rows on which a job is trained. It serves the engine.
 func (p *partition) open(_ context.Context, d *taxonv1.Data) (*dataset.Set, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

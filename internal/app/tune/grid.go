@@ -10,17 +10,18 @@ import (
 	"taxon/coordinator/method/registry"
 )
 
-// Point is one combination of options: a value for each option of its method that a search may
-// vary, as Option.Parse gives it.
+// Point is one combination of options: a method, and a value for each of its options that a search
+// may vary, in the form that Option.Parse returns.
 type Point struct {
 	Method string
-	Values registry.Values // by option name. Read-only: points share it
+	// Values is keyed by option name. It is read-only, because points share it.
+	Values registry.Values
 }
 
-// Equal says whether two points are the same.
+// Equal reports whether two points are the same.
 func (p Point) Equal(q Point) bool { return p.Method == q.Method && maps.Equal(p.Values, q.Values) }
 
-// number is the value of a numeric option; `without` if the method has no such option.
+// number returns the value of a numeric option, or `without` if the method has no such option.
 func (p Point) number(option string, without float64) float64 {
 	if x, err := strconv.ParseFloat(p.Values[option], 64); err == nil {
 		return x
@@ -28,14 +29,13 @@ func (p Point) number(option string, without float64) float64 {
 	return without
 }
 
-// C is the weight of the losses; 1 for a method without one.
+// C returns the weight of the losses. It is 1 for a method without C.
 func (p Point) C() float64 { return p.number(method.Cost.Name, 1) }
 
-// Shift is the prior shift, which needs no training of its own.
+// Shift returns the factor of the prior shift, which needs no training of its own.
 func (p Point) Shift() float64 { return p.number(method.PriorShift.Name, 0) }
 
-// Path names the options, except C, that differ from their defaults, in a form fit for file
-// names.
+// Path returns the options, except C, that differ from their defaults. It is usable in file names.
 func (p Point) Path() string {
 	name := p.Method
 	for _, o := range tunable(p.Method) {
@@ -46,7 +46,7 @@ func (p Point) Path() string {
 	return name
 }
 
-// Name names the point, in a form fit for file names.
+// Name returns a name of the point that is usable in file names.
 func (p Point) Name() string {
 	if c, ok := p.Values[method.Cost.Name]; ok {
 		return p.Path() + "-C" + c
@@ -54,7 +54,7 @@ func (p Point) Name() string {
 	return p.Path()
 }
 
-// MarshalJSON writes the method and the options by their keys in manifests.
+// MarshalJSON writes the method and the options, under their keys in manifests.
 func (p Point) MarshalJSON() ([]byte, error) {
 	out := append([]byte(`{"method":`), method.Encode(p.Method)...)
 	for _, o := range tunable(p.Method) {
@@ -65,7 +65,7 @@ func (p Point) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// UnmarshalJSON is the way back.
+// UnmarshalJSON reads what MarshalJSON writes.
 func (p *Point) UnmarshalJSON(data []byte) error {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(data, &keys); err != nil {
@@ -83,17 +83,19 @@ func (p *Point) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Grid says which values of the options are tried.
+// Grid is the set of option values to try.
 type Grid struct {
+	// Methods lists the methods to try.
 	Methods []string
-	// Values lists the values by option name. For other options each method tries what its
-	// declaration says.
+	// Values lists the values by option name. For other options each method uses those of its
+	// declaration.
 	Values map[string][]string
-	Text   bool // features are made of texts, whose options are tried, too
+	// Text reports that features are made from text, so that the text options are tried as well.
+	Text bool
 }
 
-// values lists the values for a method's option, each once, numbers ascending: those of the grid
-// that fit the method, or else the method's own.
+// values lists the values for a method's option without duplicates, numbers ascending: those of the
+// grid that the method accepts, or otherwise the method's own.
 func (g *Grid) values(o *method.Option) (out []string) {
 	own := o.Grid
 	if given, ok := g.Values[o.Name]; ok {
@@ -105,8 +107,8 @@ func (g *Grid) values(o *method.Option) (out []string) {
 	return Canonical(o, own)
 }
 
-// Canonical lists the values that an option accepts, each once, numbers ascending and before
-// words.
+// Canonical lists the values that an option accepts without duplicates, numbers ascending and
+// before words.
 func Canonical(o *method.Option, values []string) (out []string) {
 	for _, v := range values {
 		if text, err := o.Parse(v); err == nil && !slices.Contains(out, text) {
@@ -129,18 +131,19 @@ func Canonical(o *method.Option, values []string) (out []string) {
 	return out
 }
 
-// Rung is a value of C on a path: one training, and the points that it serves.
-type Rung struct {
-	Base Point // what is trained
-	// Base with each value of the options that only the trainer uses
+// PathStep is one training of a path, that is, one value of C, with the points that share it.
+type PathStep struct {
+	// Base is the point that is trained.
+	Base Point
+	// Points are Base with each combination of the options that only the trainer uses.
 	Points []Point
 }
 
-// Paths lists the grid's points path by path. Along a path C ascends, and all other options are
+// Paths lists the points of the grid by path. Along a path C ascends, and all other options are
 // fixed, except those that only the trainer uses. An option without effect, on this structure or
-// beside the other values, keeps its default. The order is that of methods and options; the first
-// varies slowest.
-func (g *Grid) Paths(on method.Structure) (out [][]Rung) {
+// beside the other values, keeps its default. Paths are in the order of methods and options; the
+// first varies slowest.
+func (g *Grid) Paths(on method.Structure) (out [][]PathStep) {
 	for _, m := range g.Methods {
 		bases, costs, carried := []registry.Values{{}}, []string{""}, []method.Option(nil)
 		for _, o := range g.tunable(m) {
@@ -154,7 +157,7 @@ func (g *Grid) Paths(on method.Structure) (out [][]Rung) {
 			}
 		}
 		for _, base := range bases {
-			path := make([]Rung, len(costs))
+			path := make([]PathStep, len(costs))
 			for i, c := range costs {
 				values := maps.Clone(base)
 				if c != "" {
@@ -179,7 +182,7 @@ func (g *Grid) Paths(on method.Structure) (out [][]Rung) {
 	return out
 }
 
-// times combines each point with each value of an option, or with its default only if the option
+// times combines each point with each value of an option, or with the default alone if the option
 // has no effect.
 func (g *Grid) times(all []registry.Values, o *method.Option, on method.Structure) (out []registry.Values) {
 	for _, values := range all {

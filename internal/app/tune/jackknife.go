@@ -5,28 +5,28 @@ import (
 	"math/rand/v2"
 )
 
-// A race is a search that drops points after the first folds if more folds would hardly bring
-// them back (O. Maron, A. Moore: Hoeffding races, NIPS 1993; M. Birattari et al.: A racing
-// algorithm for configuring metaheuristics, GECCO 2002). Points are compared on the same held-out
-// rows. So the difference is tested, which varies far less than either value.
+// A race drops points after the first folds if further folds are unlikely to change their rank (O.
+// Maron, A. Moore: Hoeffding races, NIPS 1993; M. Birattari et al.: A racing algorithm for
+// configuring metaheuristics, GECCO 2002). Points are compared on the same held-out rows, so the
+// test is on their difference, which varies far less than either value.
 
 // Groups is the number of parts that a Jackknife leaves out in turn.
 const Groups = 20
 
-// DropStdErrs is how many standard errors behind the best a point is dropped after one of five
-// folds. The rows of r folds are a part of all rows. A point that would lead over all k folds
-// lies so far behind on r of them with the chance that a Student's t of Groups-1 degrees of
-// freedom exceeds DropStdErrs / sqrt(1 - r/k): 0.17 % after one of five. Limit keeps that chance
-// for any r.
+// DropStdErrs is the number of standard errors behind the best at which a point is dropped after
+// one of five folds. The rows of r folds are a sample of all rows. The probability that a point
+// which leads over all k folds is that far behind on r of them is the probability that a Student t
+// variable of Groups-1 degrees of freedom exceeds DropStdErrs / sqrt(1 - r/k): 0.17 % after one of
+// five. Limit keeps that probability for any r.
 const DropStdErrs = 3
 
-// Limit is how many standard errors behind a point is dropped, after some of all folds. It
-// shrinks with the folds that are left.
+// Limit returns the number of standard errors behind the best at which a point is dropped after
+// some of all folds. It decreases with the number of remaining folds.
 func Limit(folds, all int) float64 {
 	return DropStdErrs * math.Sqrt(max(1-float64(folds)/float64(all), 0)/0.8)
 }
 
-// Group deals n rows out to the groups, evenly and at random.
+// Group assigns n rows to the groups, evenly and at random.
 func Group(n int, seed uint64) []int {
 	out := make([]int, n)
 	for i, r := range rand.New(rand.NewPCG(seed, 0x67726f7570)).Perm(n) {
@@ -35,11 +35,11 @@ func Group(n int, seed uint64) []int {
 	return out
 }
 
-// Jackknife is a measure over some rows: [0] over all of them, [1+g] over those outside group g.
+// Jackknife holds a measure over some rows: [0] over all of them, [1+g] over those outside group g.
 type Jackknife [1 + Groups]float64
 
-// error is the standard error of a statistic with these values: the delete-a-group
-// jackknife (B. Efron, R. Tibshirani: An introduction to the bootstrap, 1993, 11.5),
+// error returns the standard error of a statistic with these values, by the delete-a-group
+// jackknife (B. Efron, R. Tibshirani: An introduction to the bootstrap, 1993, 11.5):
 //
 //	se^2 = (G-1)/G sum_g (x_g - mean x)^2
 func (j *Jackknife) error() float64 {
@@ -53,7 +53,7 @@ func (j *Jackknife) error() float64 {
 	return math.Sqrt(square * (Groups - 1) / Groups)
 }
 
-// difference is the difference of two measures over the same rows.
+// difference returns the difference of two measures over the same rows.
 func difference(a, b *Jackknife) (d Jackknife) {
 	for i := range d {
 		d[i] = a[i] - b[i]
@@ -61,9 +61,10 @@ func difference(a, b *Jackknife) (d Jackknife) {
 	return d
 }
 
-// Out says whether a point is behind the best by more than `limit` standard errors of their
-// difference. With oneSE the best point's own standard error is added, so that no point is lost
-// that OneStandardError could choose. Both must be measured on the same rows.
+// Out reports whether a point is behind the best by more than limit standard errors of their
+// difference. With oneSE the best point's own standard error is added, so that no point is dropped
+// that OneStandardError could choose. low means that smaller values are better. Both must be
+// measured on the same rows.
 func Out(best, point *Jackknife, limit float64, low, oneSE bool) bool {
 	d := difference(best, point)
 	if low {
@@ -76,7 +77,8 @@ func Out(best, point *Jackknife, limit float64, low, oneSE bool) bool {
 	return d[0] > limit
 }
 
-// Leader is the index of the best value; of equal ones the first. -1: there is none.
+// Leader returns the index of the best value, and of equal ones the first. It is -1 if there is
+// none.
 func Leader(points []*Jackknife, low bool) int {
 	best := -1
 	for i, p := range points {
@@ -87,8 +89,8 @@ func Leader(points []*Jackknife, low bool) int {
 	return best
 }
 
-// Past says whether a path, in its order, has passed its best point: each of its last `patience`
-// points is far behind it. 0: never.
+// Past reports whether a path has passed its best point: each of its last patience points is far
+// behind it. With a patience of 0 it returns false.
 func Past(path []*Jackknife, patience int, low, oneSE bool) bool {
 	best := Leader(path, low)
 	if patience == 0 || best < 0 || len(path)-patience <= best {

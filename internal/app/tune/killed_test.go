@@ -88,7 +88,7 @@ func TestKilled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	began := uint32(math.MaxUint32)
 	p := s.starts[0]
-	_, old, err := s.trainer.trial(ctx, s.folds.take(s.whole, 0), p, []Point{p}, trialOptions{seconds: math.Inf(1),
+	_, old, err := s.trainer.trial(ctx, s.folds.acquire(s.whole, 0), p, []Point{p}, trialOptions{seconds: math.Inf(1),
 		alone: true, watch: func(st *taxonv1.JobStatus) {
 			began = min(began, st.GetSweep())
 			cancel()

@@ -12,18 +12,21 @@ import (
 	"taxon/internal/model/scoring"
 )
 
-// logLoss is a sum of log-losses and the number of terms, as eval computes them. If all rows of
-// the data have one label, a term is a row, and its probabilities are divided by their sum. Else
-// a term is a row and a class.
+// logLoss is a sum of log-losses and the number of its terms, computed as eval does. If every row
+// of the data has one label, there is one term per row, and the row's probabilities are normalised.
+// Otherwise there is one term per row and class.
 type logLoss struct{ sum, of float64 }
 
+// add adds the terms of m.
 func (l *logLoss) add(m logLoss) { l.sum, l.of = l.sum+m.sum, l.of+m.of }
+
+// mean returns the log-loss, or 0 without terms.
 func (l *logLoss) mean() float64 { return l.sum / max(l.of, 1) }
 
-// leastProbability is where eval clips.
+// leastProbability is the probability at which terms are clipped, as in eval.
 const leastProbability = 1e-15
 
-// lossOf is a row's loss, given its scores for all terminals.
+// lossOf returns the loss of a row, given its scores for all terminals.
 func (m *meter) lossOf(trained *model.Model, row uint32, scores []scoring.Scored) (l logLoss) {
 	most := math.Inf(-1)
 	for _, s := range scores {
@@ -64,7 +67,7 @@ func (m *meter) lossOf(trained *model.Model, row uint32, scores []scoring.Scored
 	return l
 }
 
-// jackknifeLosses is jackknife with the log-loss as goal.
+// jackknifeLosses is jackknife with the log-loss as the goal.
 func (m *meter) jackknifeLosses(ctx context.Context, p Point, from, to int, group []int) (*Jackknife, error) {
 	var all [1 + Groups]logLoss
 	for f := from; f < to; f++ {

@@ -17,27 +17,33 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// meter measures trainings on the rows that were held out of them.
+// meter measures trainings on rows that were held out of them.
 type meter struct {
 	goal   *measure.Measure
 	record record
-	whole  *train.Training // class set and labels are those of all the data
-	folds  *partition
-	all    measure.Options // for all measures
-	light  measure.Options // for the goal only
-	// least number of best classes to rank: shifts bring some of them forward
-	depth   int
-	work    *train.Work // folder for models that exist briefly
-	rough   bool        // fit cut-offs in a fraction of the time, nearly as well
+	// whole provides class set and labels, which are those of all the data.
+	whole *train.Training
+	folds *partition
+	// all configures the computation of all measures.
+	all measure.Options
+	// light configures the computation of the goal only.
+	light measure.Options
+	// depth is the smallest number of best classes to rank. Shifts can move some of them up.
+	depth int
+	// work is the folder for temporary models.
+	work *train.Work
+	// rough fits cut-offs in a fraction of the time and nearly as well.
+	rough   bool
 	threads int
 }
 
-// shiftDepth is how many of a row's best classes a shift may bring forward.
+// shiftDepth is the number of a row's best classes among which a shift may reorder.
 const shiftDepth = 64
 
+// newMeter returns the meter of a search.
 func newMeter(s *search) (*meter, error) {
 	m := &meter{goal: s.goal, record: s.record, whole: s.whole, folds: s.folds, work: s.work, depth: s.goal.Places(),
-		threads: s.threads(), rough: s.o.climbs()}
+		threads: s.threads(), rough: s.o.climbsHill()}
 	m.all = measure.Options{Classes: s.whole.Set.Labels, Ranked: true, At: s.goal.Further()}
 	if given := s.whole.Structure; given != nil {
 		c, err := taxonomy.NewClosure(given)
@@ -53,7 +59,7 @@ func newMeter(s *search) (*meter, error) {
 	if !m.goal.Hierarchical {
 		m.light.Structure = nil
 	}
-	shifts := s.o.climbs()
+	shifts := s.o.climbsHill()
 	for _, path := range s.paths {
 		shifts = shifts || slices.ContainsFunc(path[0].Points, func(p Point) bool { return p.Shift() != 0 })
 	}
@@ -63,8 +69,9 @@ func newMeter(s *search) (*meter, error) {
 	return m, nil
 }
 
-// measure predicts a fold's rows with a training's weights, which write puts into a folder. It
-// records the predictions, and puts the measures into the results, each with its point's shift.
+// measure predicts the rows of a fold with the weights of a training, which write puts into a
+// folder. It records the predictions and fills in the measures of the results, each with its
+// point's shift.
 func (m *meter) measure(ctx context.Context, t *train.Training, write func(dir string) error, h *heldFold,
 	results []*result) error {
 	dir := m.work.Join(results[0].Name() + fmt.Sprintf("-%d", h.number))
@@ -113,7 +120,7 @@ func (m *meter) measure(ctx context.Context, t *train.Training, write func(dir s
 	return nil
 }
 
-// shifted ranks again by scores with a shift, which is by node; nil: no shift.
+// shifted ranks again by the scores plus a shift, which is by node. A nil shift changes nothing.
 func shifted(rows [][]scoring.Scored, shift []float64) [][]scoring.Scored {
 	if shift == nil {
 		return rows
@@ -129,8 +136,8 @@ func shifted(rows [][]scoring.Scored, shift []float64) [][]scoring.Scored {
 	return out
 }
 
-// predict records a point's predictions of a fold: for each row its labels, as cut gives them or
-// as the model's own sets, and the best classes.
+// predict records a point's predictions on a fold: for each row the predicted labels, by cut or by
+// the model's own sets, and the best classes.
 func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows, own [][]scoring.Scored,
 	losses []logLoss) error {
 	places, err := m.cut(trained, h, rows)
@@ -156,15 +163,15 @@ func (m *meter) predict(trained *model.Model, h *heldFold, p Point, rows, own []
 	})
 }
 
-// A fold's rows are divided into cutParts parts. Cut-offs are fitted on all but one and applied
-// to that one, in turn. A climb uses roughParts, as its trainings often take less time than its
-// cut-offs would.
+// The rows of a fold are divided into cutParts parts. Cut-offs are fitted on all but one and
+// applied to that one, in turn. A hill climb uses roughParts, because its trainings often take less
+// time than fitting cut-offs in cutParts would.
 const cutParts, roughParts = 5, 2
 
-// cut returns the indices of each row's classes. Scores become labels as they would with the
-// final model: by argmax, or for multi-label data by cut-offs that aim at the goal. These are
-// fitted on the other parts of the fold's rows. So neither the weights nor the cut-offs know a
-// row's labels, and no second training is needed.
+// cut returns the indices of each row's predicted classes. Scores are converted to labels as with
+// the final model: by argmax or, for multi-label data, by cut-offs that maximise the goal. The
+// cut-offs are fitted on the other parts of the fold's rows. So neither weights nor cut-offs depend
+// on a row's own labels, and no second training is needed.
 func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]scoring.Scored) ([][]int, error) {
 	several := m.whole.Meta().Data.MultiLabel()
 	if !several || len(rows) < train.MinHeld {
@@ -196,8 +203,8 @@ func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]scoring.Scored) 
 		Tree: train.GroupsOf(trained.Tree, len(trained.Labels)), Rough: m.rough})
 }
 
-// replay reads the recorded predictions of a fold as ids of acc's labels. Class i of the class
-// set has id i. Slices are valid until the next row.
+// replay reads the recorded predictions of a fold as ids of acc's labels. Class i of the class set
+// has id i. The slices are valid until the next row.
 func (m *meter) replay(ctx context.Context, p Point, fold int, acc *measure.Accumulator, each func(row uint32, truth,
 	predicted, ranked []int32)) error {
 	_, rows := m.folds.split(fold)
@@ -212,7 +219,7 @@ func (m *meter) replay(ctx context.Context, p Point, fold int, acc *measure.Accu
 	})
 }
 
-// value is the goal's value in a result.
+// value returns the goal's value in a result.
 func (m *meter) value(r *measure.Result) (float64, error) {
 	v, ok := m.goal.Of(r)
 	if !ok {
@@ -250,7 +257,7 @@ func (m *meter) over(ctx context.Context, p Point, from, to int) (r measure.Resu
 }
 
 // jackknife measures the goal on the rows of folds from..to-1: on all of them, and without each
-// group of rows. group is by row.
+// group of rows. group maps a row to its group.
 func (m *meter) jackknife(ctx context.Context, p Point, from, to int, group []int) (*Jackknife, error) {
 	if m.goal.Probable {
 		return m.jackknifeLosses(ctx, p, from, to, group)
@@ -287,14 +294,14 @@ func (m *meter) jackknife(ctx context.Context, p Point, from, to int, group []in
 	return j, nil
 }
 
-// Score is what a point reached: Value over all folds' rows together, and Spread, the standard
-// error of the mean of the folds' values.
+// Score is the performance of a point: Value over the rows of all folds together, and Spread, the
+// standard error of the mean of the folds' values.
 type Score struct {
 	Value  float64
 	Spread float64
 }
 
-// NewScore makes a Score from a value over all rows and those of the folds.
+// NewScore returns the Score of a value over all rows and the values of the folds.
 func NewScore(pooled float64, folds []float64) Score {
 	mean, n := 0.0, float64(len(folds))
 	for _, v := range folds {
@@ -311,7 +318,7 @@ func NewScore(pooled float64, folds []float64) Score {
 	return s
 }
 
-// Better says whether a is better than b; low: smaller values are better.
+// Better reports whether a is better than b. If low is set, smaller values are better.
 func Better(a, b float64, low bool) bool {
 	if low {
 		return a < b
@@ -319,10 +326,10 @@ func Better(a, b float64, low bool) bool {
 	return a > b
 }
 
-// OneStandardError is the one-standard-error rule (L. Breiman et al.: Classification and
-// regression trees, 1984, 3.4.3) along the best point's path. It returns the first of its points,
-// so the most regularised, whose value is within the best one's standard error of the best value.
-// path lists the indices of that path, C ascending.
+// OneStandardError applies the one-standard-error rule (L. Breiman et al.: Classification and
+// regression trees, 1984, 3.4.3) along the best point's path. It returns the first point of the
+// path, and so the most regularised, whose value is within the best point's standard error of the
+// best value. path lists the indices of that path's points, with C ascending.
 func OneStandardError(scores []Score, best int, path []int, low bool) int {
 	limit := scores[best].Value - scores[best].Spread
 	if low {

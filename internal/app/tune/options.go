@@ -1,18 +1,18 @@
 // Package tune searches for the options of a training by cross-validation. A search has a folder,
 // and a later run continues it.
 //
-// Its parts:
+// The files of the package:
 //
-//   - grid.go, ladder.go: the points, and the paths that they form
-//   - climb.go, race.go: the two strategies, which decide what is trained next and what is
+//   - grid.go, values.go: the points, and the paths that they form
+//   - hillclimb.go, race.go: the two strategies, which decide what is trained next and what is
 //     dropped; jackknife.go: their statistics; clock.go, costs.go: their time
-//   - folds.go: which rows are held out; trial.go: the trainings without them; measure.go: the
+//   - folds.go: the rows that are held out; trial.go: the trainings without them; measure.go: the
 //     measures on them
 //   - cluster.go: trainings that are jobs of a cluster
 //   - record.go: the folder; table.go, explain.go, picture.go: the outcome
 //
-// Errors that the user can fix, and the clean end of a cancelled context, carry an exit status
-// (package exit) or are fs.InputErrors. They use the names of `taxon tune`'s flags.
+// An error that the user can correct, and the end of a search whose context was cancelled, either
+// carries an exit status or is an fs.InputError. Errors name options as package option does.
 package tune
 
 import (
@@ -37,34 +37,46 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Options say what is searched, and how.
+// Options configure a search.
 type Options struct {
-	// Train is what all trainings share: data, structure, stopping and resources. Train.Out is
-	// the folder of the search. Options that are searched are set in Train.Job point by point.
+	// Train holds the properties that all trainings share: data, structure, stopping criteria and
+	// resources. Train.Out is the folder of the search. The search sets the options that it varies
+	// in Train.Job.
 	Train train.Options
-	Grid  Grid
+	// Grid holds the methods and values to search.
+	Grid Grid
 
-	Folds      int // of the cross-validation
-	FirstFolds int // number of folds on which points are tried; 0: all
-	// measure to choose by: micro, macro, or a key of eval.Measures
-	Goal  string
-	OneSE bool // choose by OneStandardError
-	// a path ends once so many values of C in a row are far behind; 0: never
-	Patience   int
-	Exhaustive bool // train all points on all folds
+	// Folds is the number of folds of the cross-validation.
+	Folds int
+	// FirstFolds is the number of folds on which points are tried. Zero means all.
+	FirstFolds int
+	// Goal is the measure to maximise: "micro", "macro", or the key of a measure of package
+	// measure.
+	Goal string
+	// OneSE selects the point by OneStandardError.
+	OneSE bool
+	// Patience is the number of consecutive values of C far behind the best after which a path
+	// ends. Zero means that paths never end early.
+	Patience int
+	// Exhaustive trains all points on all folds.
+	Exhaustive bool
 
-	// Methods are those to search, or AllMethods; nil: all that fit, or with a grid the first.
+	// Methods lists the methods to search; AllMethods stands for all of them. If it is nil, the
+	// search uses all methods that fit the data or, with a grid, the first.
 	Methods []string
-	// of the search and the last training together; 0: as long as it takes; SomeTime: follows from Grid
-	Time    time.Duration
-	NoTrain bool    // only search: train no model
-	Cluster Cluster // runs the trainings; nil: this process does
+	// Time limits the search and the last training together. Zero means no limit. SomeTime stands
+	// for the default.
+	Time time.Duration
+	// NoTrain ends the run after the search, without training a model.
+	NoTrain bool
+	// Cluster runs the trainings. If it is nil, they run in this process.
+	Cluster Cluster
 
-	// options that the search's trainings have in place of the last one's
+	// rough holds options that the trainings of the search have instead of those of the last one.
 	rough registry.Values
 }
 
-// SomeTime stands for the time of a search without --time: DefaultTime, or with a grid unlimited.
+// SomeTime stands for the default time of a search: DefaultTime or, with a grid, no limit.
 const (
 	SomeTime    = time.Duration(math.MinInt64)
 	DefaultTime = 10 * time.Minute
@@ -73,8 +85,8 @@ const (
 // AllMethods stands for all methods that fit the data.
 const AllMethods = "all"
 
-// climbs says whether the search finds its own values, as no list of values is given.
-func (o *Options) climbs() bool {
+// climbsHill reports whether the search chooses its own values, because no list of values is given.
+func (o *Options) climbsHill() bool {
 	for _, values := range o.Grid.Values {
 		if len(values) > 1 {
 			return false
@@ -83,28 +95,28 @@ func (o *Options) climbs() bool {
 	return !o.Exhaustive && o.FirstFolds == 0
 }
 
-// settled says whether there is nothing to search: one method with one value for each option, and
-// no list of others.
+// settled reports whether there is nothing to search: one method, one value for each option, and no
+// list of others.
 func (o *Options) settled() bool {
 	more := func(p method.Option) bool { return p.Kind == method.Choice || len(p.Grid)+len(p.Ladder) > 1 }
-	return o.climbs() && len(o.Grid.Methods) == 1 && !slices.ContainsFunc(o.Grid.tunable(o.Grid.Methods[0]), more)
+	return o.climbsHill() && len(o.Grid.Methods) == 1 && !slices.ContainsFunc(o.Grid.tunable(o.Grid.Methods[0]), more)
 }
 
-// roughGap and roughTolerance end the trainings of a climb. Models rank there as they do at the
-// end (docs/decisions/0025-one-search.md).
+// roughGap and roughTolerance end the trainings of a hill climb. Models rank at them as they do at
+// the end (docs/decisions/0025-one-search.md).
 const (
 	roughGap       = 0.1
 	roughTolerance = 0.01
-	// leastSeconds is the least time of a training.
+	// leastSeconds is the smallest time limit of a training.
 	leastSeconds = 0.01
 )
 
-// settle fills in what depends on whether the search climbs.
+// settle fills in the options whose defaults depend on the strategy.
 func (o *Options) settle() {
 	if o.Methods != nil {
 		o.Grid.Methods = o.Methods
 	}
-	all := slices.Contains(o.Grid.Methods, AllMethods) || o.Grid.Methods == nil && o.climbs()
+	all := slices.Contains(o.Grid.Methods, AllMethods) || o.Grid.Methods == nil && o.climbsHill()
 	switch {
 	case all:
 		o.Grid.Methods = registry.Searched()
@@ -113,11 +125,11 @@ func (o *Options) settle() {
 	}
 	if o.Time == SomeTime {
 		o.Time = 0
-		if o.climbs() && !o.settled() {
+		if o.climbsHill() && !o.settled() {
 			o.Time = DefaultTime
 		}
 	}
-	if !o.climbs() {
+	if !o.climbsHill() {
 		return
 	}
 	o.rough = registry.Values{}
@@ -129,7 +141,7 @@ func (o *Options) settle() {
 	}
 }
 
-// Defaults are all options except data and place.
+// Defaults returns the default options, without data and folder.
 func Defaults() Options {
 	return Options{
 		Train: train.Options{DAG: "graph", Stores: 1, Job: &taxonv1.Options{}, Said: registry.Values{}},
@@ -138,8 +150,8 @@ func Defaults() Options {
 	}
 }
 
-// Validate fills in the options that all trainings share, and reports all that is wrong, in one
-// error.
+// Validate fills in the options that all trainings share. It returns one error that lists
+// everything wrong.
 func (o *Options) Validate() error {
 	var wrong []error
 	check := func(bad bool, format string, args ...any) {
@@ -198,7 +210,7 @@ func (o *Options) Validate() error {
 	return option.Join(append(wrong, shared.Validate("tune"))...)
 }
 
-// fits says why no method can use a value; nil: one can.
+// fits returns the reason why no method accepts a value, or nil if one does.
 func fits(methods []string, option, value string) (err error) {
 	for _, m := range methods {
 		p := registry.Find(m, option)
@@ -216,7 +228,7 @@ func fits(methods []string, option, value string) (err error) {
 	return err
 }
 
-// goalOf finds a measure by its key; micro and macro stand for the F1.
+// goalOf returns a measure by its key. The keys micro and macro stand for the F1 measures.
 func goalOf(name string) (*measure.Measure, error) {
 	m, keys := measure.Find(name)
 	if m != nil && (!m.Probable || m.Key == "log_loss") {
@@ -232,7 +244,7 @@ func goalOf(name string) (*measure.Measure, error) {
 	return nil, fmt.Errorf("‹goal=%s›: must be one of %s", format.QuoteIfNeeded(name), strings.Join(keys, ", "))
 }
 
-// tried is the number of folds on which a point is tried if it is not dropped.
+// tried returns the number of folds on which a point that is not dropped is tried.
 func (o *Options) tried() int {
 	if o.FirstFolds > 0 {
 		return o.FirstFolds
@@ -240,8 +252,8 @@ func (o *Options) tried() int {
 	return o.Folds
 }
 
-// job are the options of a point's trainings: its own, and those of Train.Job and Train.Said that
-// its method has.
+// job returns the options of a point's trainings: its own, and those of Train.Job and Train.Said
+// that its method has.
 func (o *Options) job(p Point) *taxonv1.Options {
 	job, said := proto.Clone(o.Train.Job).(*taxonv1.Options), registry.Values{}
 	maps.Copy(said, o.Train.Said)
@@ -253,14 +265,14 @@ func (o *Options) job(p Point) *taxonv1.Options {
 	for _, option := range registry.Options() {
 		if !registry.Has(p.Method, option.Name) {
 			delete(said, option.Name)
-			_ = job.Set(option.WireKey(), "") // this removes it
+			job.Set(option.WireKey(), "") // this removes it
 		}
 	}
 	_ = registry.Fill(job, said) // Validate has checked the values
 	return job
 }
 
-// trial are the options of the search's trainings of a point, which may take so many seconds.
+// trial returns the options of the search's trainings of a point, with a time limit in seconds.
 func (o *Options) trial(p Point, seconds float64) *taxonv1.Options {
 	rough := *o
 	rough.Train.Said = maps.Clone(o.Train.Said)

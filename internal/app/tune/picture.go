@@ -9,19 +9,20 @@ import (
 	"taxon/internal/app/report"
 )
 
-// Mark is a point of a path as it is drawn.
+// Mark is a drawn point of a path.
 type Mark struct {
 	C     float64
 	Score Score
 }
 
-// sketchHeight and sketchColumn are the size of a Sketch in characters.
+// sketchHeight and sketchColumn are dimensions of a Sketch in characters: its height, and the width
+// of one column.
 const (
 	sketchHeight = 9
 	sketchColumn = 8
 )
 
-// Sketch draws the values along C as text: o a point, * the one chosen, | its standard
+// Sketch draws the values along C as text: o marks a point, * the chosen one, and | its standard
 // error to either side.
 func Sketch(path []Mark, goal string, chosen float64) string {
 	lo, hi := math.Inf(1), math.Inf(-1)
@@ -61,7 +62,7 @@ func Sketch(path []Mark, goal string, chosen float64) string {
 	return strings.TrimRight(b.String(), " ") + "  C\n"
 }
 
-// centred is a word in the middle of a column.
+// centred returns word in the middle of a column.
 func centred(word string) string {
 	left := max(sketchColumn/2-len(word)/2, 0)
 	return strings.Repeat(" ", left) + word + strings.Repeat(" ", max(sketchColumn-left-len(word), 0))
@@ -73,7 +74,7 @@ type Line struct {
 	Marks []Mark
 }
 
-// Draw draws the values along C as SVG, one line a path, with standard errors and a logarithmic
+// Draw draws the values along C as SVG, one line per path, with standard errors and a logarithmic
 // axis. The chosen point is marked.
 func Draw(w io.Writer, goal string, lines []Line, chosen Point) error {
 	curves := make([]report.Curve, len(lines))

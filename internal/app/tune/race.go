@@ -9,49 +9,58 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/fs"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/progress"
 )
 
-// race is the strategy of a search over a grid: all points are trained on the first fold, and
-// those that are not far behind on the next ones (see jackknife.go). What it does depends on the
-// results of finished folds alone, so a continued search goes the same way.
+// race is the strategy of a search over a grid. All points are trained on the first fold, and those
+// not far behind on further folds (see jackknife.go). Its decisions depend only on results of
+// finished folds, so a continued search makes the same ones.
 type race struct {
 	*search
-	paths   [][]*raceEntry
-	group   []int // row -> group of the jackknife
+	paths [][]*raceEntry
+	// group maps a row to its group of the jackknife.
+	group   []int
 	counter *counter
 
-	measured int // folds on which all points in the race are measured
-	// guards jacks and the job file while paths run side by side
+	// measured is the number of folds on which all remaining points are measured.
+	measured int
+	// saving guards jacks and the job file while paths run side by side.
 	saving sync.Mutex
 }
 
-// raceEntry is a rung in the race.
+// raceEntry is one training of the race on each fold, with the points that share it.
 type raceEntry struct {
 	base   Point
 	points []*candidate
 }
 
-// candidate is a point in the race.
+// candidate is a point that a strategy compares with others.
 type candidate struct {
-	point   Point
-	results []*result // on the folds so far
-	// on the first folds, as many as race.measured; nil: not measured yet
-	jack    *Jackknife
-	first   *Jackknife // on a climb's stage
-	dropped bool       // it was far behind the best
-	skipped bool       // never tried, as its path had passed its best
+	point Point
+	// results are those of the folds so far.
+	results []*result
+	// jack holds the measure over the first folds, race.measured many. It is nil before the first
+	// measurement.
+	jack *Jackknife
+	// first holds the measure when the point was first measured in a stage of a hill climb.
+	first *Jackknife
+	// dropped reports that the point was far behind the best.
+	dropped bool
+	// skipped reports that the point was never tried, because its path had passed its best point.
+	skipped bool
 }
 
+// newRace returns the strategy for s.
 func newRace(s *search) *race {
-	r := &race{search: s, measured: 1, group: Group(len(s.folds.fold), s.o.Train.Job.GetSeed())}
-	for _, rungs := range s.paths {
+	r := &race{search: s, measured: 1, group: Group(len(s.folds.fold), registry.Seed(s.o.Train.Job))}
+	for _, steps := range s.paths {
 		var path []*raceEntry
-		for _, rung := range rungs {
-			c := &raceEntry{base: rung.Base}
-			for _, p := range rung.Points {
+		for _, step := range steps {
+			c := &raceEntry{base: step.Base}
+			for _, p := range step.Points {
 				c.points = append(c.points, &candidate{point: p})
 			}
 			path = append(path, c)
@@ -63,7 +72,7 @@ func newRace(s *search) *race {
 	return r
 }
 
-// candidates yields all points, path by path, shift by shift, C ascending.
+// candidates yields all points, by path and shift, with C ascending.
 func (r *race) candidates() iter.Seq[*candidate] {
 	return func(yield func(*candidate) bool) {
 		for _, path := range r.paths {
@@ -88,7 +97,7 @@ func (c *raceEntry) in() (in []*candidate) {
 	return in
 }
 
-// racing lists the rungs of a path with points in the race.
+// racing lists the trainings of a path that have points in the race.
 func racing(path []*raceEntry) (in []*raceEntry) {
 	for _, c := range path {
 		if len(c.in()) > 0 {
@@ -98,7 +107,7 @@ func racing(path []*raceEntry) (in []*raceEntry) {
 	return in
 }
 
-// left counts the trainings of a fold that are in the race, and their paths.
+// left counts the trainings per fold that are still in the race, and their paths.
 func (r *race) left() (trainings, paths int) {
 	for _, path := range r.paths {
 		if n := len(racing(path)); n > 0 {
@@ -108,14 +117,15 @@ func (r *race) left() (trainings, paths int) {
 	return trainings, paths
 }
 
+// choose applies the rule of the options to the table.
 func (r *race) choose(t *Table) bool { return t.choose(r.o.OneSE) }
 
-// fewPaths: with at most so many paths, the folds between the first and the last run side by
+// fewPaths is the number of paths up to which the folds between the first and the last run side by
 // side.
 const fewPaths = 4
 
-// run trains all points on the first fold, then those left on the others. With many paths folds
-// run one after the other; with few, all but the last run side by side.
+// run trains all points on the first fold, then the remaining ones on the other folds. With many
+// paths the folds run one after the other; with few, all but the last run side by side.
 func (r *race) run(ctx context.Context) error {
 	defer r.counter.line.Done()
 	bounded, cancel := r.clock.bound(ctx, r.clock.left(0)*finalShare)
@@ -123,9 +133,10 @@ func (r *race) run(ctx context.Context) error {
 	return r.clock.ended(ctx, bounded, r.rounds(bounded))
 }
 
-// finalShare of a race's time is reserved for training its winner.
+// finalShare is the share of the time that is reserved for training the chosen point.
 const finalShare = 0.25
 
+// rounds runs fold by fold and drops points after each.
 func (r *race) rounds(ctx context.Context) error {
 	folds := r.o.tried()
 	for f := 0; f < folds; {
@@ -146,12 +157,14 @@ func (r *race) rounds(ctx context.Context) error {
 	return nil
 }
 
-func (r *race) explain(*Table) {} // the table says it all
+// explain adds nothing: the table is complete.
+func (r *race) explain(*Table) {}
 
+// on returns the folds on which all remaining points are measured.
 func (r *race) on() (from, to int) { return 0, r.measured }
 
-// parallelPaths bounds how many paths train side by side, if memory does not. Each has its own
-// vectors, each fold a copy of its rows. Their tasks share the engine's slots.
+// parallelPaths bounds the number of paths that train side by side, if memory does not. Each has
+// its own vectors, and each fold a copy of its rows. Their tasks share the engine's slots.
 const parallelPaths = 4
 
 // round runs the paths on the folds from..to-1, several side by side.
@@ -160,7 +173,7 @@ func (r *race) round(ctx context.Context, from, to int) error {
 	group.SetLimit(r.together)
 	for _, path := range r.paths {
 		in := racing(path)
-		for _, c := range in { // indexed, as folds end in any order
+		for _, c := range in { // indexed, because folds end in any order
 			for _, p := range c.in() {
 				p.results = append(p.results, make([]*result, to-from)...)
 			}
@@ -172,23 +185,23 @@ func (r *race) round(ctx context.Context, from, to int) error {
 	return group.Wait()
 }
 
-// path trains a path's rungs on a fold, C ascending, each from where the one before it ended. On
-// the first fold it ends when the path has passed its best.
-func (r *race) path(ctx context.Context, rungs []*raceEntry, f int) error {
-	h := r.folds.take(r.vectorsOf(rungs[0].base), f)
+// path trains the points of a path on a fold, with C ascending, each from the final state of the
+// one before it. On the first fold it ends when the path has passed its best point.
+func (r *race) path(ctx context.Context, entries []*raceEntry, f int) error {
+	h := r.folds.acquire(r.vectorsOf(entries[0].base), f)
 	defer r.folds.release(h)
-	var jacks []*Jackknife // values of the best point of each rung
-	for i, c := range rungs {
+	var jacks []*Jackknife // measures of the best point of each training
+	for i, c := range entries {
 		var before *Point
 		if i > 0 {
-			before = &rungs[i-1].base
+			before = &entries[i-1].base
 		}
 		in := c.in()
 		points := make([]Point, len(in))
 		for k, p := range in {
 			points[k] = p.point
 		}
-		results, old, err := r.trainer.trial(ctx, h, c.base, points, trialOptions{before: before, next: i+1 < len(rungs),
+		results, old, err := r.trainer.trial(ctx, h, c.base, points, trialOptions{before: before, next: i+1 < len(entries),
 			seconds: math.Inf(1)})
 		if err != nil {
 			return err
@@ -207,19 +220,19 @@ func (r *race) path(ctx context.Context, rungs []*raceEntry, f int) error {
 		jacks = append(jacks, best)
 		r.counter.show(fmt.Sprintf("%s C %g: %s on the first fold", c.base.Method, c.base.C(), r.goal.Words(best[0])))
 		if !r.o.Exhaustive && Past(jacks, r.o.Patience, r.goal.Low, r.o.OneSE) {
-			for _, rest := range rungs[i+1:] {
+			for _, rest := range entries[i+1:] {
 				for _, p := range rest.points {
 					p.skipped = true
 				}
 			}
-			r.counter.spare((len(rungs) - i - 1) * r.o.tried())
+			r.counter.spare((len(entries) - i - 1) * r.o.tried())
 			return nil
 		}
 	}
 	return nil
 }
 
-// first measures a rung's points on the first fold, and returns the best one's values.
+// first measures the points of a training on the first fold, and returns the measures of the best.
 func (r *race) first(ctx context.Context, in []*candidate) (*Jackknife, error) {
 	var jacks []*Jackknife
 	for _, p := range in {
@@ -286,24 +299,26 @@ func (r *race) save() error {
 		}
 	}
 	best := Leader(jacks, r.goal.Low)
-	return r.writeJob(in[best], fmt.Sprintf("the best so far of %s that taxon tune has tried; it has not ended, and the "+
-		"same command goes on with it\n"+
+	return r.writeJob(in[best], fmt.Sprintf("the best so far of %s that taxon tune has tried; the search "+
+		"has not ended, and the same command continues it\n"+
 		"# %s on %s", format.Counted(int64(tried), "point", "points"), r.goal.Words(jacks[best][0]),
 		r.measuredOn(0, r.measured)))
 }
 
 // counter counts trainings on the progress line.
 type counter struct {
-	mu               sync.Mutex
-	line             progress.Progress
-	done, old, total int // old: of done, those of an earlier run
+	mu   sync.Mutex
+	line progress.Progress
+	// old counts those of done that an earlier run finished.
+	done, old, total int
 }
 
+// newCounter returns a counter of total trainings.
 func newCounter(ui progress.Reporter, total int) *counter {
 	return &counter{total: total, line: ui.Start("tune: training", int64(total))}
 }
 
-// add counts a finished training; old: an earlier run finished it.
+// add counts a finished training. old reports that an earlier run finished it.
 func (c *counter) add(old bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -315,7 +330,7 @@ func (c *counter) add(old bool) {
 	c.line.Set(int64(c.done))
 }
 
-// spare removes trainings that are no longer needed from the total.
+// spare removes n trainings that are no longer needed from the total.
 func (c *counter) spare(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -323,6 +338,7 @@ func (c *counter) spare(n int) {
 	c.line.Total(int64(c.total))
 }
 
+// show shows text on the progress line.
 func (c *counter) show(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

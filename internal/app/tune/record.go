@@ -28,36 +28,40 @@ import (
 // record is the folder of a search.
 type record struct{ dir string }
 
-// Names within the folder.
+// Names within the folder of a search.
 const (
-	searchFile = "search.json" // what is searched
+	// searchFile holds the identity of the search.
+	searchFile = "search.json"
 	tableFile  = "table.json"
 	jobFile    = "job.yaml"
-	madeFile   = "made.json" // what the model is trained with
-	jobsFile   = "jobs.json" // prefix of the ids of a cluster's jobs
-	// pointsDir holds a result and the predictions of each training and point that is finished.
+	// madeFile describes the model in the folder; see made.
+	madeFile = "made.json"
+	// jobsFile holds the prefix of the ids of a cluster's jobs.
+	jobsFile = "jobs.json"
+	// pointsDir holds a result and the predictions of each finished training and point.
 	pointsDir = "points"
-	// statesDir holds the final states from which other trainings begin, and checkpoints.
+	// statesDir holds checkpoints, and the final states at which other trainings start.
 	statesDir = "states"
 )
 
+// join returns a path within the folder.
 func (r record) join(names ...string) string { return fs.Join(r.dir, names...) }
 
-// file is the path of a file for a point and fold.
+// file returns the path of a file for a point and a fold.
 func (r record) file(p Point, fold int, ext string) string {
 	return r.join(pointsDir, fmt.Sprintf("%s.%d%s", p.Name(), fold, ext))
 }
 
-// state is the folder with the final state of a training without a fold, for the next one on its
-// path.
+// state returns the folder with the final state of a training without a fold, for the next one on
+// its path.
 func (r record) state(p Point, fold int) string {
 	return r.join(statesDir, fmt.Sprintf("%s.%d", p.Name(), fold))
 }
 
-// checkpoint is the folder of a training's checkpoint.
+// checkpoint returns the folder of a job's checkpoint.
 func (r record) checkpoint(job string) string { return r.join(statesDir, job) }
 
-// free refuses a folder that holds something other than a search.
+// free returns an error if the folder holds something other than a search.
 func (r record) free() error {
 	names, err := fs.ReadDirNames(r.dir)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(names) == 0 {
@@ -72,28 +76,34 @@ func (r record) free() error {
 	return nil
 }
 
-// identity is what must be equal for a search to be continued. The points may differ: finished
-// ones count if they are among those asked for.
+// identity holds the properties that must be equal for a search to be continued. The points may
+// differ: finished ones count if they are requested again.
 type identity struct {
-	Format  string          `json:"format"`
-	Options train.Identity  `json:"options"`          // those that are no part of the grid
-	Said    registry.Values `json:"said"`             // of them, what the user gave
-	Rough   registry.Values `json:"rough,omitempty"`  // options of the search's trainings alone
-	Losses  bool            `json:"losses,omitempty"` // predictions come with log-losses
-	Places  int             `json:"places,omitempty"` // of rankings that are kept; 0: eval.RankedPlaces
-	Folds   int             `json:"folds"`
-	Text    bool            `json:"text"`
+	Format string `json:"format"`
+	// Options are those outside the grid.
+	Options train.Identity `json:"options"`
+	// Said are the options that the user gave.
+	Said registry.Values `json:"said"`
+	// Rough are the options of the search's trainings alone.
+	Rough registry.Values `json:"rough,omitempty"`
+	// Losses reports that predictions are recorded with log-losses.
+	Losses bool `json:"losses,omitempty"`
+	// Places is the number of recorded places of rankings. Zero means measure.RankedPlaces.
+	Places int  `json:"places,omitempty"`
+	Folds  int  `json:"folds"`
+	Text   bool `json:"text"`
 }
 
-// searchFormat names the folder's layout.
+// searchFormat names the format of the folder.
 const searchFormat = "taxon-search-2"
 
+// same reports whether two searches are the same.
 func (id identity) same(other identity) bool {
 	return id.Options.Same(other.Options) && maps.Equal(id.Said, other.Said) && maps.Equal(id.Rough, other.Rough) &&
 		id.Losses == other.Losses && id.Places == other.Places && id.Folds == other.Folds && id.Text == other.Text
 }
 
-// begin makes the folder, or checks that it holds the same search.
+// begin creates the folder, or returns an error if it holds another search.
 func (r record) begin(ctx context.Context, id identity, force bool) error {
 	path := r.join(searchFile)
 	var old identity
@@ -112,7 +122,7 @@ func (r record) begin(ctx context.Context, id identity, force bool) error {
 	case !there && err != nil:
 		return err
 	}
-	for _, name := range []string{pointsDir, statesDir, jobFile, tableFile, madeFile, jobsFile} { // left by another search
+	for _, name := range []string{pointsDir, statesDir, jobFile, tableFile, madeFile, jobsFile} { // from another search
 		if err := fs.RemoveAll(r.join(name)); err != nil {
 			return fs.Explain(r.join(name), err)
 		}
@@ -123,6 +133,7 @@ func (r record) begin(ctx context.Context, id identity, force bool) error {
 	return writeJSON(path, id)
 }
 
+// makeFolders creates the folders within the search's folder.
 func (r record) makeFolders() error {
 	for _, name := range []string{pointsDir, statesDir} {
 		if err := fs.MkdirAll(r.join(name)); err != nil {
@@ -132,35 +143,36 @@ func (r record) makeFolders() error {
 	return nil
 }
 
-// result is what is kept of a point on a fold.
+// result is the record of a point on a fold.
 type result struct {
 	Point
 	outcome
 }
 
-// outcome is the part of a result that is not the point.
+// outcome holds the fields of a result beside the point.
 type outcome struct {
 	Fold     int             `json:"fold"`
 	Measures *measure.Result `json:"measures"`
-	// 0 if the point shares another's training; then both times are 0, too
-	Sweeps     int      `json:"sweeps"`
-	Gap        float64  `json:"gap"`
-	StoppedBy  string   `json:"stopped_by"`
-	CPUSeconds float64  `json:"cpu_seconds"`
-	Seconds    float64  `json:"seconds"`
-	Bytes      int64    `json:"model_bytes"`
-	From       *float64 `json:"from_C,omitempty"` // the C at whose result it began; unset: at zero
+	// Sweeps is 0 if the point shares the training of another. Both times are then 0, too.
+	Sweeps     int     `json:"sweeps"`
+	Gap        float64 `json:"gap"`
+	StoppedBy  string  `json:"stopped_by"`
+	CPUSeconds float64 `json:"cpu_seconds"`
+	Seconds    float64 `json:"seconds"`
+	Bytes      int64   `json:"model_bytes"`
+	// From is the C at whose final state the training started. It is nil if it started at zero.
+	From *float64 `json:"from_C,omitempty"`
 }
 
-// MarshalJSON writes both as one object.
+// MarshalJSON writes point and outcome as one object.
 func (r *result) MarshalJSON() ([]byte, error) { return model.JoinObjects(r.Point, r.outcome) }
 
-// UnmarshalJSON is the way back.
+// UnmarshalJSON reads what MarshalJSON writes.
 func (r *result) UnmarshalJSON(data []byte) error {
 	return errors.Join(json.Unmarshal(data, &r.Point), json.Unmarshal(data, &r.outcome))
 }
 
-// results reads the results of a rung's points on a fold; nil unless all exist.
+// results reads the results of points that share a training on a fold. It is nil unless all exist.
 func (r record) results(ctx context.Context, points []Point, fold int) ([]*result, error) {
 	var out []*result
 	for _, p := range points {
@@ -177,7 +189,7 @@ func (r record) results(ctx context.Context, points []Point, fold int) ([]*resul
 	return out, nil
 }
 
-// keep writes a result. From then on the training counts as done.
+// keep writes a result. Its training counts as done from then on.
 func (r record) keep(one *result) error { return writeJSON(r.file(one.Point, one.Fold, ".json"), one) }
 
 // finished counts the results.
@@ -191,8 +203,8 @@ func (r record) finished() (n int) {
 	return n
 }
 
-// writePredictions writes a line for each row of a fold: its labels, a tab, its best classes, and
-// the two numbers of its log-loss if there are losses.
+// writePredictions writes a line for each row of a fold: its labels, a tab, its best classes and,
+// if losses is not nil, the sum and the number of terms of its log-loss.
 func (r record) writePredictions(p Point, fold, rows int, losses []logLoss, of func(row int) (labels,
 	ranked []string)) error {
 	path := r.file(p, fold, ".pred")
@@ -236,19 +248,20 @@ func (r record) predictions(ctx context.Context, p Point, fold, rows int, each f
 	return nil
 }
 
+// names splits a list of names.
 func names(s string) (out []string) {
 	for rest := []byte(s); len(rest) > 0; {
 		name, behind, err := textio.CutLabel(rest)
 		if err != nil || len(name) == 0 {
-			return out // a damaged line has too few, which the caller notices
+			return out // a damaged line has too few, as the caller sees
 		}
 		out, rest = append(out, string(name)), bytes.TrimPrefix(behind, []byte(","))
 	}
 	return out
 }
 
-// writeJob writes a point as lines `flag: value`, for train and submit, below a comment that says
-// where it comes from. on is the structure that is trained on.
+// writeJob writes a point as lines `flag: value`, for train and submit, under a comment that gives
+// its origin. on is the structure that is trained on.
 func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on method.Structure,
 	origin string) error {
 	var b strings.Builder
@@ -304,7 +317,7 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on
 	return fs.WriteFile(r.join(jobFile), []byte(b.String()))
 }
 
-// anywhere turns a path into a quoted one that is valid from any folder.
+// anywhere returns a path as a quoted one that is valid from any folder.
 func anywhere(path string) string {
 	if whole, err := filepath.Abs(path); err == nil && !fs.IsRemote(path) {
 		path = whole
@@ -312,6 +325,7 @@ func anywhere(path string) string {
 	return strconv.Quote(path)
 }
 
+// writeJSON writes v to a file as JSON.
 func writeJSON(path string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -320,8 +334,8 @@ func writeJSON(path string, v any) error {
 	return fs.WriteFile(path, append(data, '\n'))
 }
 
-// readJSON reads a file. there says whether it exists and could be read, even if its content is
-// invalid. A missing file is no error.
+// readJSON reads a file into v. there reports whether the file exists and could be read, even if
+// its content is invalid. A missing file is no error.
 func readJSON(ctx context.Context, path string, v any) (there bool, err error) {
 	data, err := fs.ReadFile(ctx, path)
 	if errors.Is(err, os.ErrNotExist) {

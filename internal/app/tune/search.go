@@ -1,15 +1,12 @@
 package tune
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +18,6 @@ import (
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
-	"taxon/internal/model"
 	"taxon/internal/model/form"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
@@ -29,11 +25,10 @@ import (
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Run searches, or continues the search in o.Train.Out, and writes the outcome there. If ctx
-// ends, what is finished stays, and the error says how to continue.
+// Run searches, or continues the search in o.Train.Out, and writes the outcome there. If ctx is
+// cancelled, finished trainings are kept and the error says how to continue.
 func Run(ctx context.Context, o *Options, ui progress.Reporter) (_ *Table, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -41,7 +36,7 @@ func Run(ctx context.Context, o *Options, ui progress.Reporter) (_ *Table, err e
 	if n := o.Train.Threads; n > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
 	}
-	s, err := open(ctx, o, &once{Reporter: ui, told: map[string]bool{}})
+	s, err := open(ctx, o, &once{Reporter: ui, shown: map[string]bool{}})
 	if err != nil {
 		return nil, err
 	}
@@ -52,23 +47,24 @@ func Run(ctx context.Context, o *Options, ui progress.Reporter) (_ *Table, err e
 	return r, s.train(ctx, r)
 }
 
-// once shows each warning once. The last training reads the same data again.
+// once is a Reporter that shows each warning once: the last training reads the same data again.
 type once struct {
 	progress.Reporter
-	mu   sync.Mutex
-	told map[string]bool
+	mu sync.Mutex
+	// shown holds the warnings shown so far.
+	shown map[string]bool
 }
 
 func (o *once) Warn(format string, args ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if text := fmt.Sprintf(format, args...); !o.told[text] {
-		o.told[text] = true
+	if text := fmt.Sprintf(format, args...); !o.shown[text] {
+		o.shown[text] = true
 		o.Reporter.Warn("%s", text)
 	}
 }
 
-// search finds the options, and writes the outcome into the folder.
+// search finds the options and writes the outcome into the folder.
 func (s *search) search(ctx context.Context) (r *Table, err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
 	if s.o.Cluster == nil {
@@ -86,164 +82,62 @@ func (s *search) search(ctx context.Context) (r *Table, err error) {
 		}
 	}
 	if !r.TimeUp {
-		_ = fs.RemoveAll(s.record.join(statesDir)) // nothing begins at them any more
+		_ = fs.RemoveAll(s.record.join(statesDir)) // no later training starts at them
 	}
 	return r, nil
 }
 
-// strategy decides what is trained next, and what is dropped.
+// strategy decides what is trained next and what is dropped.
 type strategy interface {
-	// run tries points until the strategy is done; errTimeUp if time ended it.
+	// run tries points until the strategy is done. It returns errTimeUp if the time ended it.
 	run(ctx context.Context) error
-	// candidates are all points.
+	// candidates yields all points.
 	candidates() iter.Seq[*candidate]
-	// choose applies the rule to the table; false: there is no point.
+	// choose selects a point of the table. It returns false if there is none.
 	choose(*Table) bool
-	// explain adds to the outcome what mattered.
+	// explain adds to the table which options mattered.
 	explain(*Table)
-	// on returns the folds [from, to) on which every point that is still in the race is measured.
+	// on returns the folds [from, to) on which every point that was not dropped is measured.
 	on() (from, to int)
 }
 
-// modelDir is the model's folder within the search's.
-const modelDir = "model"
-
-// train makes the model of the chosen point, in the time left. A model in the folder is made
-// again if it is another point's, or was cut short by the time.
-func (s *search) train(ctx context.Context, r *Table) error {
-	o := s.o.trained(r.Options)
-	o.Said = registry.Values{}
-	for _, p := range registry.Of(r.Options.Method) {
-		if v, ok := s.o.Train.Said[p.Name]; ok {
-			o.Said[p.Name] = v
-		}
-		if v, ok := r.Options.Values[p.Name]; ok && v != p.Default {
-			o.Said[p.Name] = v
-		}
-	}
-	o.Job = &taxonv1.Options{Method: r.Options.Method}
-	o.Out, o.Cutoff, o.Store, o.Pause = s.record.join(modelDir), "auto", "memory", 10
-	made := made{Point: r.Options, MaxTime: o.Said["max-time"]}
-	if least, after := s.lastTime(ctx, r); s.clock.limit > 0 {
-		left := s.clock.left(s.reading + after)
-		if s.whole.Meta().Data.MultiLabel() {
-			// the other half is for the trainings on which cut-offs are fitted
-			left /= 2
-			if most := max(left*float64(s.threads()), 1); most < cmp.Or(o.CutoffTime, train.FreeSeconds) {
-				o.CutoffTime = most
-			}
-		}
-		left = max(left, least) // a model cut short sooner is worth nothing
-		said, err := strconv.ParseFloat(o.Said["max-time"], 64)
-		if made.Capped = err != nil || said == 0 || said > left; made.Capped {
-			made.MaxTime = strconv.FormatFloat(math.Ceil(max(left*s.clock.secondsRatio, 1)), 'g', -1, 64)
-		}
-	}
-	old, path := madeOf(ctx, s.record), s.record.join(madeFile)
-	switch {
-	case old == nil || !old.Point.Equal(made.Point) || old.Report != nil && old.Capped &&
-		old.Report.StoppedBy == method.StoppedByMaxTime:
-		o.Force = true
-	case old.Report != nil: // it is finished, and the same cap finds it so
-		made.MaxTime, made.Capped = old.MaxTime, old.Capped
-	}
-	if made.MaxTime != "" {
-		o.Said["max-time"] = made.MaxTime
-	}
-	if err := writeJSON(path, &made); err != nil {
-		return err
-	}
-	var report *model.Report
-	var err error
-	switch m := s.remote; {
-	case m == nil:
-		report, err = train.Run(ctx, &o, s.ui)
-	case old != nil && old.Report != nil && !o.Force && model.IsModel(o.Out):
-		report = old.Report
-	default:
-		report, err = s.last(ctx, m, &o)
-	}
-	if err != nil {
-		return err
-	}
-	r.Model, r.Report, made.Report = o.Out, report, report
-	if made.Capped && report.StoppedBy == method.StoppedByMaxTime {
-		s.ui.Warn("%s: ‹time› ended its training before the tolerance asked for: the same command goes on, and %s says "+
-			"what to train with more time", o.Out, s.record.join(jobFile))
-	}
-	return errors.Join(writeJSON(path, &made), writeJSON(s.record.join(tableFile), r))
-}
-
-// writing is how many seconds are reserved for anything unforeseen, and writeRate how many bytes
-// of a model are made and written in a second.
-const writing, writeRate = 2, 64 << 20
-
-// lastTime is how many seconds the last training takes at least, and how many it goes on when its
-// time is up: for the sweep under way, one more for the certificate, and the model. They are
-// those of a trial, by the rows. A training of one sweep ends within it.
-func (s *search) lastTime(ctx context.Context, r *Table) (least, after float64) {
-	number := 0
-	if r.Sample {
-		number = s.folds.sample
-	}
-	results, err := s.record.results(ctx, []Point{r.Options}, number)
-	if err != nil || results == nil {
-		return 0, writing
-	}
-	trained, _ := s.folds.split(number)
-	grown := float64(len(s.folds.fold)) / float64(max(len(trained), 1))
-	least = grown * results[0].CPUSeconds / float64(s.threads())
-	after = writing + grown*float64(results[0].Bytes)/writeRate
-	if sweeps := float64(results[0].Sweeps); sweeps > 1 {
-		after += 2 * least / sweeps
-	}
-	return least, after
-}
-
-// made describes the model in the folder.
-type made struct {
-	Point   Point         `json:"point"`
-	Report  *model.Report `json:"report"`   // null: its training has not ended
-	Capped  bool          `json:"capped"`   // by the time of the search
-	MaxTime string        `json:"max_time"` // "": none
-}
-
-// madeOf reads the description of the model in the folder, finished or not; nil: there is none.
-func madeOf(ctx context.Context, r record) *made {
-	var m made
-	if there, err := readJSON(ctx, r.join(madeFile), &m); !there || err != nil {
-		return nil
-	}
-	return &m
-}
-
-// search is one run.
+// search is one run of a search.
 type search struct {
-	o      *Options
-	ui     progress.Reporter
-	goal   *measure.Measure
-	clock  *clock
-	work   *train.Work // scratch
+	o     *Options
+	ui    progress.Reporter
+	goal  *measure.Measure
+	clock *clock
+	// work is the scratch folder.
+	work   *train.Work
 	record record
-	// the data, and its tree as a training on all of it would have
-	whole    *train.Training
-	vectors  map[dataset.Words]*train.Training // of texts: with the features of other words, too
-	largest  *train.Training                   // the one that takes the most memory,
-	together int                               // and how many of it fit side by side
-	slots    int                               // tasks that trainings run at a time
-	folds    *partition
-	paths    [][]Rung // of a grid
-	starts   []Point  // of a climb
-	untried  []Untried
-	short    bool    // something was left out for lack of time
-	reading  float64 // seconds that reading the data took
-	meter    *meter
-	trainer  *trainer
-	remote   *remote // nil: trainings run in this process
+	// whole is the training on all data, with the tree of all data.
+	whole *train.Training
+	// vectors holds, for text data, a training for each configuration of features.
+	vectors map[dataset.Words]*train.Training
+	// largest is the training that needs the most memory, and together is how many of it fit side
+	// by side.
+	largest  *train.Training
+	together int
+	// slots is the number of tasks of trainings that run at a time.
+	slots int
+	folds *partition
+	// paths are the points of a grid.
+	paths [][]PathStep
+	// starts are the first points of a hill climb.
+	starts  []Point
+	untried []Untried
+	// short reports that something was skipped for lack of time.
+	short bool
+	// reading is the number of seconds that reading the data took.
+	reading float64
+	meter   *meter
+	trainer *trainer
+	// remote runs the trainings on a cluster. If it is nil, they run in this process.
+	remote *remote
 }
 
-// open reads structure and data, deals out the folds and takes the folder. Only one process at a
-// time searches in a folder.
+// open reads the structure and the data, assigns rows to folds, and locks the folder. Only one
+// process at a time searches in a folder.
 func open(ctx context.Context, o *Options, ui progress.Reporter) (_ *search, err error) {
 	s := &search{o: o, ui: ui, record: record{o.Train.Out}, clock: newClock(o.Time)}
 	if s.goal, err = goalOf(o.Goal); err != nil {
@@ -252,7 +146,7 @@ func open(ctx context.Context, o *Options, ui progress.Reporter) (_ *search, err
 	if err := s.record.free(); err != nil {
 		return nil, err
 	}
-	// A search uses the lock and the scratch folder of a training with its name.
+	// A search uses the lock and the scratch folder of a training of the same name.
 	if s.work, err = train.OpenWork(o.Train.Out, o.Train.Force); err != nil {
 		return nil, err
 	}
@@ -299,7 +193,7 @@ func open(ctx context.Context, o *Options, ui progress.Reporter) (_ *search, err
 	return s, err
 }
 
-// read opens the data, refuses a search that they do not allow, and deals out the folds.
+// read opens the data, returns an error if they do not permit a search, and assigns rows to folds.
 func (s *search) read(ctx context.Context) (err error) {
 	start := Point{Method: s.o.Grid.Methods[0], Values: s.o.Grid.textStart()}
 	o := s.o.trained(start)
@@ -321,7 +215,7 @@ func (s *search) read(ctx context.Context) (err error) {
 	}
 	s.reading = s.clock.now().Sub(s.clock.began).Seconds()
 	s.folds = &partition{whole: set, taken: map[foldOf]*heldFold{}, fold: labelset.Folds(set.LabelBegin, set.LabelIndex,
-		len(set.Labels), s.o.Folds, s.o.Train.Job.GetSeed())}
+		len(set.Labels), s.o.Folds, registry.Seed(s.o.Train.Job))}
 	if fewer, single := CountRareLabels(set.PosBegin, s.o.Folds); fewer > 0 {
 		s.ui.Note("%s have fewer instances than the %d folds, %d of them only one: some folds train or measure without "+
 			"an instance of them",
@@ -330,8 +224,8 @@ func (s *search) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// points lists what is to be trained, and how many trainings of the largest fit side by side.
-// A climb leaves out what does not fit the data or the memory.
+// points lists the points to train, and computes how many trainings of the largest fit side by
+// side. A hill climb skips points that do not fit the data or the memory.
 func (s *search) points(ctx context.Context) (err error) {
 	for name := range s.o.Grid.Values {
 		for _, m := range s.o.Grid.Methods {
@@ -340,7 +234,7 @@ func (s *search) points(ctx context.Context) (err error) {
 			}
 		}
 	}
-	if !s.o.climbs() {
+	if !s.o.climbsHill() {
 		s.paths = s.o.Grid.Paths(s.structure())
 		for _, path := range s.paths {
 			if _, err := s.features(ctx, path[0].Base); err != nil {
@@ -375,8 +269,8 @@ func (s *search) points(ctx context.Context) (err error) {
 	return s.fit()
 }
 
-// fit says how many trainings run side by side. On a cluster, the workers keep to their own
-// memory.
+// fit computes how many trainings run side by side. On a cluster the workers' own memory limits
+// apply.
 func (s *search) fit() (err error) {
 	if s.together = parallelPaths; s.o.Cluster == nil {
 		s.together, err = s.largest.Fit(parallelPaths)
@@ -384,14 +278,14 @@ func (s *search) fit() (err error) {
 	return err
 }
 
-// rememberLargest keeps the training that takes the most memory.
+// rememberLargest keeps t if it needs more memory than the largest training so far.
 func (s *search) rememberLargest(t *train.Training) {
 	if s.largest == nil || t.Needs(1) > s.largest.Needs(1) {
 		s.largest = t
 	}
 }
 
-// skip records why a point was not tried.
+// skip records the reason why a point was not tried.
 func (s *search) skip(p Point, why string) {
 	for i := range s.untried {
 		if s.untried[i].Equal(p) {
@@ -402,10 +296,11 @@ func (s *search) skip(p Point, why string) {
 	s.untried = append(s.untried, Untried{Point: p, Why: why})
 }
 
-// threads is how many there are.
+// threads returns the number of threads.
 func (s *search) threads() int { return parallel.Threads(s.o.Train.Threads) }
 
-// trainable is a training with the point's method, which has accepted the problem.
+// trainable returns a training with the point's method. It returns an error if the method rejects
+// the problem.
 func (s *search) trainable(p Point) (*train.Training, error) {
 	t, err := s.whole.On(progress.Discard{}, s.o.job(p), s.whole.Set, false)
 	if err != nil {
@@ -428,6 +323,7 @@ func (s *search) trainable(p Point) (*train.Training, error) {
 	return t, nil
 }
 
+// close stops the engine and removes the scratch folder.
 func (s *search) close() (err error) {
 	if s.trainer != nil && s.trainer.engine != nil {
 		err = s.trainer.engine.Close()
@@ -438,16 +334,16 @@ func (s *search) close() (err error) {
 	return err
 }
 
-// run runs the strategy, and lists the points that were tried.
+// run runs the strategy and lists the points that were tried.
 func (s *search) run(ctx context.Context) (*Table, error) {
 	if s.o.settled() {
-		r := &Table{Goal: s.goal.Key, Low: s.goal.Low, OfFolds: s.o.Folds, Gap: s.o.Train.Job.GetGap(),
+		r := &Table{Goal: s.goal.Key, Low: s.goal.Low, OfFolds: s.o.Folds, Gap: registry.Number(s.o.Train.Job, "gap"),
 			Instances: len(s.folds.fold), Rule: "only", Best: -1, Chosen: -1,
 			Options: s.starts[0], Points: []*TablePoint{}, JobFile: s.record.join(jobFile), Measure: s.goal}
 		return r, s.writeJob(r.Options, "from taxon tune, which had nothing to search")
 	}
-	var way strategy = newClimb(s)
-	if !s.o.climbs() {
+	var way strategy = newHillClimb(s)
+	if !s.o.climbsHill() {
 		way = newRace(s)
 	}
 	err := way.run(ctx)
@@ -456,7 +352,8 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 	}
 	from, to := way.on()
 	folds := to - from
-	r := &Table{Goal: s.goal.Key, Low: s.goal.Low, Folds: folds, OfFolds: s.o.Folds, Gap: s.o.Train.Job.GetGap(),
+	r := &Table{Goal: s.goal.Key, Low: s.goal.Low, Folds: folds, OfFolds: s.o.Folds,
+		Gap:    registry.Number(s.o.Train.Job, "gap"),
 		TimeUp: err != nil || s.short, Sample: from < 0,
 		Instances: len(s.folds.fold), Measured: s.folds.rows(from, to), Measure: s.goal}
 	for c := range way.candidates() {
@@ -475,7 +372,7 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 	}
 	if !way.choose(r) {
 		if len(s.untried) > 0 && !s.short && !errors.Is(err, errTimeUp) {
-			return nil, fmt.Errorf("tune: no training has ended; %s: %s", s.untried[0].Name(), s.untried[0].Why)
+			return nil, fmt.Errorf("tune: no training succeeded; %s: %s", s.untried[0].Name(), s.untried[0].Why)
 		}
 		return nil, option.Errorf("tune: ‹time=%s› was not enough for one training: raise it, lower ‹folds›, or name a "+
 			"quicker ‹method›", s.o.Time)
@@ -494,7 +391,7 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 		rule, s.goal.Words(chosen.Value), chosen.Error(s.goal, "unknown: one fold has none"), s.measuredOn(from, to)))
 }
 
-// row measures together the rows of all folds on which a point was tried.
+// row measures a point on the rows of all folds on which it was tried, taken together.
 func (s *search) row(ctx context.Context, p Point, from int, results []*result) (*TablePoint, error) {
 	whole, err := s.meter.over(ctx, p, from, from+len(results))
 	if err != nil {
@@ -506,7 +403,7 @@ func (s *search) row(ctx context.Context, p Point, from int, results []*result) 
 	}
 	for _, r := range results {
 		v, ok := s.goal.Of(r.Measures)
-		if !ok { // the record does not name it
+		if !ok { // the record lacks this measure
 			fold, err := s.meter.over(ctx, p, r.Fold, r.Fold+1)
 			if err != nil {
 				return nil, err
@@ -529,7 +426,7 @@ func (s *search) row(ctx context.Context, p Point, from int, results []*result) 
 	return out, nil
 }
 
-// measuredOn says on which rows a value is based: those of folds from..to-1.
+// measuredOn describes the rows on which a value is based: those of folds from..to-1.
 func (s *search) measuredOn(from, to int) string {
 	on := fmt.Sprintf("%d of %d folds", to-from, s.o.Folds)
 	if from < 0 {
@@ -545,7 +442,7 @@ func (s *search) writeJob(p Point, origin string) error {
 	return s.record.writeJob(&o, s.o.job(p), p.Shift(), s.structure(), origin)
 }
 
-// structure is what structured methods train on.
+// structure returns the kind of structure that structured methods train on.
 func (s *search) structure() method.Structure {
 	t, given := &s.o.Train, s.whole.Structure
 	switch {
@@ -557,7 +454,7 @@ func (s *search) structure() method.Structure {
 	return method.Anything
 }
 
-// identity is what another run must have in common to continue this search.
+// identity returns the properties that another run must share to continue this search.
 func (s *search) identity() identity {
 	id := identity{Format: searchFormat, Options: s.whole.Identity(), Said: registry.Values{}, Rough: s.o.rough,
 		Losses: s.goal.Probable, Folds: s.o.Folds, Text: s.o.Train.Text}
@@ -577,7 +474,7 @@ func (s *search) identity() identity {
 	return id
 }
 
-// interrupted is the error of an interrupted search, in words for the user.
+// interrupted returns the error of an interrupted search, worded for the user.
 func (s *search) interrupted(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -587,8 +484,8 @@ func (s *search) interrupted(ctx context.Context, err error) error {
 		best = fmt.Sprintf("; the best point so far is in %s", path)
 	}
 	if s.o.Cluster != nil {
-		best += "; jobs that were under way go on in the cluster, and are found there"
+		best += "; running jobs continue in the cluster, and are found there"
 	}
-	return jobs.Interruptedf("interrupted after %s%s; to go on from there: %s", format.Counted(int64(s.record.finished()),
-		"training", "trainings"), best, s.o.Train.Again)
+	return jobs.Interruptedf("interrupted after %s%s; to continue from there: %s",
+		format.Counted(int64(s.record.finished()), "training", "trainings"), best, s.o.Train.Again)
 }

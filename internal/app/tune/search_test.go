@@ -313,7 +313,9 @@ func predictHeld(t *testing.T, m *model.Model, set *dataset.Set, held []uint32, 
 func TestStopsWithinATraining(t *testing.T) {
 	o := uneven(t, "100")
 	o.Exhaustive, o.Grid.Methods = true, []string{"rr-svm"}
-	o.Folds, o.Train.Job.Gap, o.Train.Job.MaxSweeps = 2, 1e-12, 1<<20
+	o.Folds = 2
+	o.Train.Job.Set("gap", 1e-12)
+	o.Train.Job.Set("max_sweeps", 1<<20)
 	start := func() *search {
 		s, err := open(t.Context(), o, progress.Discard{})
 		if err != nil {
@@ -322,8 +324,8 @@ func TestStopsWithinATraining(t *testing.T) {
 		return s
 	}
 	trial := func(ctx context.Context, s *search) {
-		rung := s.paths[0][0]
-		if _, _, err := s.trainer.trial(ctx, s.folds.take(s.whole, 0), rung.Base, rung.Points,
+		step := s.paths[0][0]
+		if _, _, err := s.trainer.trial(ctx, s.folds.acquire(s.whole, 0), step.Base, step.Points,
 			trialOptions{seconds: math.Inf(1)}); err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatalf("the interrupted training ended with %v", err)
 		}

@@ -10,54 +10,70 @@ import (
 	"taxon/internal/model/measure"
 )
 
-// Table is the outcome of a search: table.json, and the output of `taxon tune --json`.
+// Table is the outcome of a search. It is stored as table.json and printed by tune as JSON.
 type Table struct {
-	Goal      string  `json:"goal"` // key of eval --json
-	Low       bool    `json:"lower_is_better"`
-	Folds     int     `json:"folds"`    // on which points are tried
-	OfFolds   int     `json:"of_folds"` // of the cross-validation
-	Gap       float64 `json:"gap"`
-	Instances int     `json:"instances"` // of the data
-	Measured  int     `json:"measured"`  // instances in the folds tried; each is measured once
-	// best, one-se, quickest; only: there was nothing to search, and nothing is measured
-	Rule    string        `json:"rule"`
-	Best    int           `json:"best"` // index in points of the best value; -1: none
-	Chosen  int           `json:"chosen"`
-	Options Point         `json:"options"` // the point chosen
+	// Goal is the key of the measure, as in the JSON output of eval.
+	Goal string `json:"goal"`
+	Low  bool   `json:"lower_is_better"`
+	// Folds is the number of folds on which points are tried.
+	Folds int `json:"folds"`
+	// OfFolds is the number of folds of the cross-validation.
+	OfFolds int     `json:"of_folds"`
+	Gap     float64 `json:"gap"`
+	// Instances is the number of instances of the data.
+	Instances int `json:"instances"`
+	// Measured is the number of instances in the folds tried. Each is measured once.
+	Measured int `json:"measured"`
+	// Rule is the rule by which a point was chosen: "best", "one-se" or "quickest". It is "only" if
+	// there was nothing to search, and nothing is measured.
+	Rule string `json:"rule"`
+	// Best is the index in Points of the best value, or -1 if there is none.
+	Best int `json:"best"`
+	// Chosen is the index in Points of the chosen point, or -1 if there is none.
+	Chosen int `json:"chosen"`
+	// Options is the chosen point.
+	Options Point         `json:"options"`
 	Points  []*TablePoint `json:"points"`
-	Skipped int           `json:"skipped"`     // points of paths that ended early
-	CPU     float64       `json:"cpu_seconds"` // of the trainings behind the table, without measuring
-	JobFile string        `json:"job_file"`
-	Plots   []string      `json:"plots,omitempty"`
-	TimeUp  bool          `json:"time_up,omitempty"` // the time ended the search
-	Sample  bool          `json:"sample,omitempty"`  // everything was measured on a sample, for lack of time
-	Untried []Untried     `json:"untried,omitempty"`
-	Effects []Effect      `json:"effects,omitempty"`
-	Borders []Border      `json:"borders,omitempty"`
-	Runner  *Runner       `json:"runner_up,omitempty"`
-	Model   string        `json:"model,omitempty"`  // of the point chosen
-	Report  *model.Report `json:"report,omitempty"` // of its training
+	// Skipped is the number of points of paths that ended early.
+	Skipped int `json:"skipped"`
+	// CPU is the CPU time of the trainings behind the table, without measuring, in seconds.
+	CPU     float64  `json:"cpu_seconds"`
+	JobFile string   `json:"job_file"`
+	Plots   []string `json:"plots,omitempty"`
+	// TimeUp reports that the time limit ended the search.
+	TimeUp bool `json:"time_up,omitempty"`
+	// Sample reports that, for lack of time, everything was measured on a sample.
+	Sample  bool      `json:"sample,omitempty"`
+	Untried []Untried `json:"untried,omitempty"`
+	Effects []Effect  `json:"effects,omitempty"`
+	Borders []Border  `json:"borders,omitempty"`
+	Runner  *Runner   `json:"runner_up,omitempty"`
+	// Model is the folder of the chosen point's model. It is empty if none was trained.
+	Model string `json:"model,omitempty"`
+	// Report is the report of the model's training.
+	Report *model.Report `json:"report,omitempty"`
 
-	Measure *measure.Measure `json:"-"` // of Goal
+	// Measure is the measure of Goal.
+	Measure *measure.Measure `json:"-"`
 }
 
-// Untried is a point that was left out, with the reason.
+// Untried is a point that was not tried, with the reason.
 type Untried struct {
 	Point
 	Why string `json:"why"`
 
-	// in which there was no time for it; nil: it was something else
+	// late is the stage in which there was no time for the point. It is nil for other reasons.
 	late *stage
 }
 
-// MarshalJSON writes both as one object.
+// MarshalJSON writes point and reason as one object.
 func (u Untried) MarshalJSON() ([]byte, error) {
 	return model.JoinObjects(u.Point, struct {
 		Why string `json:"why"`
 	}{u.Why})
 }
 
-// UnmarshalJSON is the way back.
+// UnmarshalJSON reads what MarshalJSON writes.
 func (u *Untried) UnmarshalJSON(data []byte) error {
 	var rest struct{ Why string }
 	err := errors.Join(json.Unmarshal(data, &u.Point), json.Unmarshal(data, &rest))
@@ -71,27 +87,34 @@ type TablePoint struct {
 	Figures
 }
 
-// MarshalJSON writes both as one object.
+// MarshalJSON writes point and figures as one object.
 func (p *TablePoint) MarshalJSON() ([]byte, error) { return model.JoinObjects(p.Point, p.Figures) }
 
-// UnmarshalJSON is the way back.
+// UnmarshalJSON reads what MarshalJSON writes.
 func (p *TablePoint) UnmarshalJSON(data []byte) error {
 	return errors.Join(json.Unmarshal(data, &p.Point), json.Unmarshal(data, &p.Figures))
 }
 
-// Figures are what a point reached, and its cost.
+// Figures hold the performance and the cost of a point.
 type Figures struct {
-	Value         float64   `json:"value"`          // of the goal, over the rows of all folds tried
-	StandardError *float64  `json:"standard_error"` // of the mean of the folds' values; null: there is one fold
+	// Value is the goal over the rows of all folds tried.
+	Value float64 `json:"value"`
+	// StandardError is that of the mean of the folds' values. It is nil with a single fold.
+	StandardError *float64  `json:"standard_error"`
 	FoldValues    []float64 `json:"fold_values"`
 	MicroF1       float64   `json:"micro_f1"`
 	MacroF1       float64   `json:"macro_f1"`
-	Sweeps        int       `json:"sweeps"`      // of its folds
-	Unfinished    int       `json:"above_gap"`   // folds that ended above the gap
-	CPUSeconds    float64   `json:"cpu_seconds"` // of its trainings
-	Tried         int       `json:"tried"`       // folds; fewer than all: it was dropped
+	// Sweeps is the sum over the folds.
+	Sweeps int `json:"sweeps"`
+	// Unfinished is the number of folds whose training ended above the gap.
+	Unfinished int `json:"above_gap"`
+	// CPUSeconds is the sum over the trainings.
+	CPUSeconds float64 `json:"cpu_seconds"`
+	// Tried is the number of folds. It is smaller than Table.Folds if the point was dropped.
+	Tried int `json:"tried"`
 }
 
+// score returns the value and its spread.
 func (p *TablePoint) score() Score {
 	s := Score{Value: p.Value}
 	if p.StandardError != nil {
@@ -100,7 +123,7 @@ func (p *TablePoint) score() Score {
 	return s
 }
 
-// Error is the standard error as text, or `unknown`.
+// Error returns the standard error as text, or unknown if there is none.
 func (p *TablePoint) Error(goal *measure.Measure, unknown string) string {
 	if p.StandardError == nil {
 		return unknown
@@ -108,8 +131,8 @@ func (p *TablePoint) Error(goal *measure.Measure, unknown string) string {
 	return goal.Text(*p.StandardError)
 }
 
-// choose applies the rule: the best of the points that were tried on all folds, or with oneSE the
-// one-standard-error rule. false: there is none.
+// choose selects the best of the points that were tried on all folds or, with oneSE, applies the
+// one-standard-error rule. It returns false if there is no such point.
 func (r *Table) choose(oneSE bool) bool {
 	r.Rule, r.Best = "best", -1
 	for i, p := range r.Points {
@@ -136,8 +159,8 @@ func (r *Table) choose(oneSE bool) bool {
 	return true
 }
 
-// Leading says, by index, which points matter most: those tried on the most folds, and the best
-// of each method and loss. In a short table it is all of them.
+// Leading reports by index which points matter most: those tried on the most folds, and the best of
+// each method and loss. In a short table these are all points.
 func (r *Table) Leading() []bool {
 	in := make([]bool, len(r.Points))
 	best := map[[2]string]int{}
@@ -154,10 +177,10 @@ func (r *Table) Leading() []bool {
 	return in
 }
 
-// shortTable: up to this many points all are shown.
+// shortTable is the number of points up to which all are shown.
 const shortTable = 20
 
-// lines are the paths to draw, in percent if the goal is shown so.
+// lines returns the paths to draw, in percent if the goal is shown so.
 func (r *Table) lines() (lines []Line) {
 	for _, p := range r.Points {
 		if n := len(lines); n == 0 || lines[n-1].Name != p.Path() {
@@ -170,7 +193,7 @@ func (r *Table) lines() (lines []Line) {
 	return lines
 }
 
-// Sketch draws the chosen point's path as text; "": the path has no other point.
+// Sketch draws the chosen point's path as text. It is empty if the path has no other point.
 func (r *Table) Sketch() string {
 	for _, l := range r.lines() {
 		if l.Name == r.Options.Path() && len(l.Marks) > 1 {
@@ -185,7 +208,7 @@ func (r *Table) write(folder record) error {
 	if len(r.Points) > 0 {
 		path := folder.join("tune.svg")
 		var b bytes.Buffer
-		_ = Draw(&b, r.Measure.Title(), r.lines(), r.Options) // a buffer takes all
+		_ = Draw(&b, r.Measure.Title(), r.lines(), r.Options) // a buffer never fails
 		if err := fs.WriteFile(path, b.Bytes()); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"taxon/coordinator/machine"
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/registry"
 	"taxon/internal/app/engine"
 	"taxon/internal/app/train"
 	"taxon/internal/cluster/jobs"
@@ -16,18 +17,19 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// trainer trains points without a fold, and measures them on it.
+// trainer trains points without a fold and measures them on the fold.
 type trainer struct {
 	o      *Options
 	record record
 	runner runner
-	engine *engine.Engine // for a search on this machine
+	// engine is nil if the trainings run on a cluster.
+	engine *engine.Engine
 	meter  *meter
 }
 
 // runner runs trainings: the engine of this process, or a cluster.
 type runner interface {
-	// train runs a training without a fold to its end. end and begin are folders of states: see
+	// train runs a training without a fold to its end. end and begin are folders of states; see
 	// trainer.train.
 	train(ctx context.Context, t *train.Training, h *heldFold, end, begin string,
 		watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error)
@@ -36,38 +38,46 @@ type runner interface {
 	discard(ctx context.Context, job string) error
 }
 
-// local is the engine of this process as a runner.
+// local is the runner that uses the engine of this process.
 type local struct{ *trainer }
 
+// train runs a training on the engine.
 func (l local) train(ctx context.Context, t *train.Training, _ *heldFold, end, begin string,
 	watch func(*taxonv1.JobStatus)) (string, *taxonv1.JobStatus, error) {
 	return l.trainer.train(ctx, t, end, begin, watch)
 }
 
+// write assembles the model from the engine's weights.
 func (l local) write(ctx context.Context, t *train.Training, _ string, st *taxonv1.JobStatus, dir string) error {
 	_, err := t.WriteModel(ctx, dir, l.engine, st, nil)
 	return err
 }
 
+// discard drops the values of a job.
 func (l local) discard(ctx context.Context, job string) error {
 	return engine.StripStatus(l.engine.Discard(ctx, job))
 }
 
-// trialOptions say how a rung is trained.
+// trialOptions configure one training of the search.
 type trialOptions struct {
-	// begin where the training of this point ended; nil: at zero
-	before  *Point
-	next    bool    // keep the final state
-	seconds float64 // most seconds that it may take
-	// alone: train as if the other rows did not exist, so that classes without rows are left out.
-	// Every result then has the cost of its training.
+	// before is the point at whose final state the training starts. If it is nil, the training
+	// starts at zero.
+	before *Point
+	// next keeps the final state for the next training.
+	next bool
+	// seconds is the most time that the training may take.
+	seconds float64
+	// alone trains as if the other rows did not exist: classes without rows are left out. Every
+	// result then has the cost of its own training.
 	alone bool
-	watch func(*taxonv1.JobStatus) // or nil
+	// watch is called with each status. It may be nil.
+	watch func(*taxonv1.JobStatus)
 }
 
-// trial returns the results of a rung's points on a fold. If they are not recorded yet it trains
-// the rung on the other rows, starting where the training of `before` ended on the same fold.
-// old: they were recorded, and had at least half of the time that is allowed now.
+// trial returns the results of points that share a training on a fold. Results that are not
+// recorded yet are obtained by training on the other rows, starting at the final state of the
+// training of o.before on the same fold. old reports that the results were recorded, by trainings
+// that had at least half of the time that is allowed now.
 func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []Point,
 	o trialOptions) (results []*result, old bool, err error) {
 	results, err = t.record.results(ctx, points, h.number)
@@ -78,16 +88,16 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	// the whole data has given all warnings
+	// The training on the whole data has already shown all warnings.
 	training, err := h.whole.On(progress.Discard{}, t.o.trial(base, o.seconds), h.rest, o.alone)
 	if err != nil {
 		return nil, false, err
 	}
 	end, short := t.record.state(base, h.number), outcome{}
-	begin := "" // "", or the state in which another training ended
+	begin := "" // empty, or the final state of another training
 	switch {
-	case t.engine == nil: // on a cluster a training begins at zero
-	case results != nil && fs.Exists(end): // continue where the time had cut it short
+	case t.engine == nil: // on a cluster a training starts at zero
+	case results != nil && fs.Exists(end): // continue where the time limit ended it
 		begin, short = end, results[0].outcome
 	case o.before != nil && fs.Exists(t.record.state(*o.before, h.number)):
 		begin = t.record.state(*o.before, h.number)
@@ -128,15 +138,15 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 		}
 	}
 	_ = fs.RemoveAll(t.record.checkpoint(job))
-	if begin != "" && !(begin == end && leaves) { // nothing begins there any more
+	if begin != "" && !(begin == end && leaves) { // no later training starts there
 		_ = fs.RemoveAll(begin)
 	}
 	return results, false, nil
 }
 
-// train runs a training to its end, from zero or from the state in the folder begin. If an
-// earlier run of the search was stopped in it, it continues from its checkpoint. The job's id is
-// made from the names of the folders end and begin, so it is the same in every run.
+// train runs a training to its end, from zero or from the state in the folder begin. A training
+// that an earlier run of the search left unfinished continues from its checkpoint. The job's id is
+// derived from the names of the folders end and begin, so it is the same in every run.
 func (t *trainer) train(ctx context.Context, training *train.Training, end, begin string,
 	watch func(*taxonv1.JobStatus)) (job string, _ *taxonv1.JobStatus, err error) {
 	job = fmt.Sprintf("tune-%.16x", sha256.Sum256([]byte(filepath.Base(end)+"\n"+filepath.Base(begin))))
@@ -161,17 +171,17 @@ func (t *trainer) train(ctx context.Context, training *train.Training, end, begi
 	case st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED:
 		return "", nil, context.Canceled
 	}
-	return "", nil, fmt.Errorf("at C = %g: %w", training.Spec.GetOptions().GetC(), train.Failed(st))
+	return "", nil, fmt.Errorf("at C = %g: %w", registry.Number(training.Spec.GetOptions(), "C"), train.Failed(st))
 }
 
-// start submits a training, or continues one that this search has broken off, or an earlier run's
-// from its checkpoint.
+// start submits a training. It resumes one that this search has broken off, or one that an earlier
+// run left with a checkpoint.
 func (t *trainer) start(ctx context.Context, spec *taxonv1.JobSpec, job, begin string) error {
 	if st, err := t.engine.Jobs.Status(ctx, &taxonv1.StatusRequest{Job: job}); err == nil &&
 		st.GetState() == taxonv1.JobState_JOB_STATE_CANCELLED {
-		o := spec.GetOptions()
-		_, err := t.engine.Jobs.Resume(ctx, &taxonv1.ResumeRequest{Job: job, Gap: &o.Gap, MaxSweeps: &o.MaxSweeps,
-			MaxSeconds: &o.MaxSeconds})
+		c := machine.StopCriteriaOf(spec.GetOptions())
+		_, err := t.engine.Jobs.Resume(ctx, &taxonv1.ResumeRequest{Job: job, Gap: c.Gap, MaxSweeps: c.MaxSweeps,
+			MaxSeconds: c.MaxSeconds})
 		return err
 	}
 	stopped, err := engine.LoadCheckpoint(t.record.checkpoint(job))

@@ -18,12 +18,12 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// groupText is the group of the options of texts.
+// groupText is the group of the text options.
 const groupText = "Text"
 
-// textOptions are options of data that are texts: another value makes other features of the same
-// rows. A document frequency of 1 or more is a number of rows, below that a share; max-df of 1 is
-// all of them.
+// textOptions are the options of text data. Each value yields other features of the same rows. A
+// document frequency of 1 or more is a number of rows; below 1 it is a share. A max-df of 1 means
+// all rows.
 var textOptions = []method.Option{
 	{Name: "ngrams", Kind: method.Int, Default: "1", Range: method.Range{Least: 1, Most: dataset.MaxNgrams},
 		Group: groupText, Grid: []string{"1"}, Ladder: []string{"2"},
@@ -39,21 +39,22 @@ var textOptions = []method.Option{
 		Help:   "text: features stand in so many instances at most: a `NUMBER` from 2, or a share up to 1"},
 }
 
-// TextOptions are the options of texts that a search may try values of.
+// TextOptions returns the text options whose values a search may vary.
 func TextOptions() []method.Option { return slices.Clone(textOptions) }
 
-// tunable are the options that a search may try values of: those of texts, then a method's.
+// tunable returns the options whose values a search may vary: the text options, then the method's.
 func tunable(name string) []method.Option {
 	own := slices.DeleteFunc(slices.Clone(registry.Of(name)), func(o method.Option) bool { return len(o.Grid) == 0 })
 	return slices.Concat(textOptions, own)
 }
 
-// tunable are those that are tried on the data: of texts only where it is texts.
+// tunable returns the options that a search may vary on these data. The text options are among them
+// only for text.
 func (g *Grid) tunable(name string) []method.Option {
 	return slices.DeleteFunc(tunable(name), func(o method.Option) bool { return o.Group == groupText && !g.Text })
 }
 
-// find is one of tunable's; nil: it is none of them.
+// find returns one of the tunable options by name, or nil if there is none.
 func (g *Grid) find(name, option string) *method.Option {
 	all := g.tunable(name)
 	if i := slices.IndexFunc(all, func(o method.Option) bool { return o.Name == option }); i >= 0 {
@@ -62,16 +63,16 @@ func (g *Grid) find(name, option string) *method.Option {
 	return nil
 }
 
-// readsText says whether features are made of texts here, so that they may be made in another way.
+// readsText reports whether features are made from text here, so that they can be made differently.
 func (o *Options) readsText() bool {
 	return (o.Train.Text || len(o.Train.Table.Text) > 0) && !train.Ingested(o.Train.Data)
 }
 
-// checkText says what is wrong with the values for texts.
+// checkText returns an error if the values of the text options are invalid.
 func (o *Options) checkText() error {
 	if w := o.Train.Words; w.Check(true) != nil {
 		return option.Errorf("tune: %w", w.Check(true))
-	} else if w.StopWords != "" { // a file, which is no value of the option
+	} else if w.StopWords != "" { // a file is no value of the option
 		o.Grid.Values["stop-words"] = []string{dataset.None}
 	}
 	for _, t := range textOptions {
@@ -95,7 +96,7 @@ func (o *Options) checkText() error {
 	return nil
 }
 
-// words are those of a point. What it does not name is at its default.
+// words returns the text options of a point. Options that the point lacks have their defaults.
 func (o *Options) words(p Point) dataset.Words {
 	w := o.Train.Words
 	bound := func(b *dataset.Bound, option string, share func(x float64) bool) {
@@ -108,7 +109,7 @@ func (o *Options) words(p Point) dataset.Words {
 		if share(x) && !strings.Contains(text, ".") {
 			text += ".0"
 		}
-		_ = b.Set(text) // checkText has looked at it
+		_ = b.Set(text) // checkText has checked it
 	}
 	if n := p.number("ngrams", 1); n > 1 {
 		w.Ngrams = int(n)
@@ -121,15 +122,15 @@ func (o *Options) words(p Point) dataset.Words {
 	return w
 }
 
-// trained are the options of trainings of a point that lie beside the job's.
+// trained returns the options of a point's trainings outside the job's options.
 func (o *Options) trained(p Point) train.Options {
 	t := o.Train
 	t.Words = o.words(p)
 	return t
 }
 
-// features gives the whole data with the features of a point, which are made if no other point has had
-// them. It is called from one goroutine.
+// features returns the whole data with the features of a point. It computes them unless an earlier
+// point had the same. It must be called from one goroutine.
 func (s *search) features(ctx context.Context, p Point) (*train.Training, error) {
 	if !s.o.Grid.Text {
 		return s.whole, nil
@@ -174,7 +175,7 @@ func (s *search) features(ctx context.Context, p Point) (*train.Training, error)
 	return t, nil
 }
 
-// vectorsOf is what features has given; nil: nothing yet.
+// vectorsOf returns the result of an earlier call of features, or nil.
 func (s *search) vectorsOf(p Point) *train.Training {
 	if !s.o.Grid.Text {
 		return s.whole
@@ -182,7 +183,7 @@ func (s *search) vectorsOf(p Point) *train.Training {
 	return s.vectors[s.o.words(p)]
 }
 
-// repeats says whether a point is another one but for words that make the same features.
+// repeats reports whether two points differ only in text options that yield the same features.
 func (s *search) repeats(p, of Point) bool {
 	without := func(p Point) registry.Values {
 		values := maps.Clone(p.Values)
@@ -194,7 +195,7 @@ func (s *search) repeats(p, of Point) bool {
 	return p.Method == of.Method && s.vectorsOf(p) == s.vectorsOf(of) && maps.Equal(without(p), without(of))
 }
 
-// closeFeatures closes what features has opened.
+// closeFeatures closes the data that features opened.
 func (s *search) closeFeatures() {
 	closed := map[*train.Training]bool{}
 	for _, t := range s.vectors {
@@ -205,11 +206,12 @@ func (s *search) closeFeatures() {
 	}
 }
 
-// bigramSize is how many times the nonzeros of words alone those of words and word bigrams are taken
-// to be before they are there.
+// bigramSize is the assumed number of nonzeros with word bigrams, relative to words alone, before
+// bigrams are computed.
 const bigramSize = 2.5
 
-// size is how much a training on a point's features takes, of one on those that the search began with.
+// size returns the cost of a training on a point's features relative to those that the search
+// started with.
 func (s *search) size(p Point) float64 {
 	switch t := s.vectorsOf(p); {
 	case t != nil:

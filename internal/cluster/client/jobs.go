@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"taxon/coordinator/method/registry"
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/retry"
 	"taxon/internal/ui/format"
@@ -170,7 +171,7 @@ func showProgress(p progress.Progress, st *taxonv1.JobStatus) {
 		}
 	}
 	if c := st.GetCertificate(); c != nil && !c.GetPrimalOnly() {
-		extra = append(extra, fmt.Sprintf("gap %s of %.0e", format.Gap(c.GetGap()), st.GetOptions().GetGap()))
+		extra = append(extra, fmt.Sprintf("gap %s of %.0e", format.Gap(c.GetGap()), registry.Number(st.GetOptions(), "gap")))
 	}
 	if n := st.GetWorkersLost(); n > 0 {
 		extra = append(extra, format.Counted(int64(n), "worker lost", "workers lost"))

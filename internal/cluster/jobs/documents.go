@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
-
-	"google.golang.org/protobuf/encoding/protojson"
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
@@ -159,12 +159,27 @@ func LineOf(j *taxonv1.JobInfo) Line {
 // jsonOptions are a job's options as JSON.
 type jsonOptions struct{ *taxonv1.Options }
 
-// MarshalJSON writes the options that are not zero, by the names of the specification's fields.
+// MarshalJSON writes the method and the options that are not zero, by their names in the job.
 func (o jsonOptions) MarshalJSON() ([]byte, error) {
-	if o.Options == nil {
-		return []byte("{}"), nil
+	out := map[string]json.RawMessage{}
+	if o.Options != nil {
+		out["method"] = method.Encode(o.GetMethod())
 	}
-	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(o.Options)
+	for _, v := range shown(o.Options) {
+		out[v.GetName()] = method.Encode(v.GetValue())
+	}
+	for _, p := range registry.Of(o.GetMethod()) {
+		key := strings.ToLower(p.WireKey())
+		if text, err := p.Parse(o.Value(key)); err == nil && out[key] != nil {
+			out[key] = p.JSON(text)
+		}
+	}
+	return json.Marshal(out)
+}
+
+// shown returns the options of a job that are not zero.
+func shown(o *taxonv1.Options) []*taxonv1.OptionValue {
+	return slices.DeleteFunc(slices.Clone(o.GetOwn()), func(v *taxonv1.OptionValue) bool { return v.GetValue() == "0" })
 }
 
 // when returns a moment in RFC 3339. It is empty if the moment has not come.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -95,5 +96,21 @@ func TestReportTellsItsCertificate(t *testing.T) {
 			`"certificate"`) != (c.kind != "") {
 			t.Errorf("%v: %s, %v", c.certificate, b, err)
 		}
+	}
+}
+
+// A job's options are shown by their names, numbers as numbers; those of zero are left out.
+func TestOptionsShown(t *testing.T) {
+	st := &taxonv1.JobStatus{Options: methodtest.Options("rr-svm", "C", 0.5, "gap", 1e-5, "bias", 0, "seed", 3,
+		"max_sweeps", 40, "edge_weights", "size", "positive_weight", 2)}
+	text := "rr-svm, gap 1e-05, max-sweeps 40, c 0.5, edge-weights size, positive-weight 2, seed 3"
+	if got := MethodText(st); got != text {
+		t.Errorf("%q", got)
+	}
+	b, err := json.Marshal(StatusOf(st).Options)
+	want := `{"c":0.5,"edge_weights":"size","gap":0.00001,"max_sweeps":40,"method":"rr-svm",` +
+		`"positive_weight":"2","seed":3}`
+	if string(b) != want || err != nil {
+		t.Errorf("%s, %v", b, err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"taxon/internal/retry"
 	"taxon/internal/ui/format"
@@ -136,19 +135,14 @@ func ETA(st *taxonv1.JobStatus) string {
 func MethodText(st *taxonv1.JobStatus) string {
 	o := st.GetOptions()
 	var first, rest []string
-	o.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		text := fmt.Sprintf("%s %s", strings.ReplaceAll(string(f.Name()), "_", "-"), format.OneLine(v.String()))
-		switch f.Name() {
-		case "method", "own":
+	for _, v := range shown(o) {
+		text := strings.ReplaceAll(v.GetName(), "_", "-") + " " + format.OneLine(v.GetValue())
+		switch v.GetName() {
 		case "gap", "max_sweeps", "max_seconds":
 			first = append(first, text)
 		default:
 			rest = append(rest, text)
 		}
-		return true
-	})
-	for _, own := range o.GetOwn() {
-		rest = append(rest, strings.ReplaceAll(own.GetName(), "_", "-")+" "+format.OneLine(own.GetValue()))
 	}
 	slices.Sort(first)
 	slices.Sort(rest)

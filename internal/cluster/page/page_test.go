@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/internal/cluster/metrics"
 	"taxon/internal/cluster/secure"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -78,7 +79,7 @@ func (c *cluster) Status(_ context.Context, r *taxonv1.StatusRequest,
 		return nil, status.Error(codes.NotFound, "no such job")
 	}
 	return &taxonv1.JobStatus{Job: "job-1", State: taxonv1.JobState_JOB_STATE_RUNNING, Sweep: 3,
-		Tasks: &taxonv1.TaskCounts{Done: 5}, Options: &taxonv1.Options{Method: "bsvm", Gap: 0.01},
+		Tasks: &taxonv1.TaskCounts{Done: 5}, Options: methodtest.Options("bsvm", "gap", 0.01, "bias", 0),
 		Trace: []*taxonv1.SweepRecord{{Sweep: 1, Certificate: &taxonv1.Certificate{Objective: 9, Dual: 1, Gap: 0.9}},
 			{Sweep: 3, Certificate: &taxonv1.Certificate{Objective: 8, Dual: 6, Gap: 0.25}}}}, nil
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// generate writes rows of tf-idf-like data: Zipf columns, six-digit values.
+// generate returns rows like tf-idf data: columns by Zipf's law, values with six digits.
 func generate(seed uint64, rows, perRow, cols int) []byte {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	zipf := rand.NewZipf(rng, 1.1, 8, uint64(cols-1))

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// denseIndices: smaller feature indices are counted in a plain array (at most 16 MiB, grown as
-// needed). Larger ones, rare outside hashed features, are in a map.
+// denseIndices bounds the feature indices that are counted in a plain array, which takes at most 16
+// MiB and grows as needed. Larger indices, which are rare outside hashed features, are counted in a
+// map.
 const denseIndices = 1 << 22
 
 // featureTable holds one word for each feature index that occurs: first its document frequency,
@@ -25,7 +26,7 @@ func (t *featureTable) add(index uint32) {
 	t.put(index, t.get(index)+1)
 }
 
-// put sets the word of an index, and makes room for it.
+// put sets the word of an index and makes room for it.
 func (t *featureTable) put(index, word uint32) {
 	if index >= denseIndices {
 		if t.far == nil {
@@ -46,7 +47,7 @@ func (t *featureTable) put(index, word uint32) {
 	t.dense[index] = word
 }
 
-// get returns the word of an index; 0 if it never occurred.
+// get returns the word of an index, or 0 if the index never occurred.
 func (t *featureTable) get(index uint32) uint32 {
 	if int(index) < len(t.dense) {
 		return t.dense[index]
@@ -59,7 +60,8 @@ type feature struct {
 	index, rows uint32
 }
 
-// ranked lists the features by falling frequency; before orders equal ones.
+// ranked lists the features by falling document frequency. Features of equal frequency are ordered
+// by before.
 func (t *featureTable) ranked(before func(a, b uint32) int) []feature {
 	var out []feature
 	for index, rows := range t.dense {

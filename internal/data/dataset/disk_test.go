@@ -10,8 +10,8 @@ import (
 	"taxon/internal/fs/vfs/vfstest"
 )
 
-// TestIngestOnAnyDisk fails every call to the disk while a data set is made, and crashes after it: the old
-// data set is there or the new one, whole.
+// TestIngestOnAnyDisk lets each call to the disk fail while a data set is replaced, and crashes the
+// disk afterwards. The folder then holds either the old data set or the new one, complete.
 func TestIngestOnAnyDisk(t *testing.T) {
 	ingested := func(lines string) func(disk vfs.FS) error {
 		return func(disk vfs.FS) error {

@@ -12,7 +12,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// Ingest turns lines into a mapped matrix whose first columns are the commonest features.
+// Ingest turns lines into a mapped matrix whose first columns are the most frequent features.
 func ExampleIngest() {
 	dir, err := os.MkdirTemp("", "taxon-example")
 	if err != nil {
@@ -42,7 +42,7 @@ func ExampleIngest() {
 	// [0 1] [0.5 1] rows of pet: [0 1]
 }
 
-// A Projection carries later rows into the same columns; unknown features drop out.
+// A Projection maps later rows to the same columns. Unknown features are dropped.
 func ExampleProjection() {
 	p, err := dataset.NewProjection([]uint32{4, 17}, nil, nil, nil)
 	if err != nil {
@@ -66,7 +66,7 @@ func ExampleProjection() {
 	// Output: 1 [1] [0.25]
 }
 
-// Errors say where and what to do.
+// Errors name the file and the line, and the remedy.
 func ExampleReader() {
 	r := dataset.NewReader(strings.NewReader("a 1:1\nb 0:1\n"), dataset.ReaderOptions{Name: "train.svm"})
 	for {

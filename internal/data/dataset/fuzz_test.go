@@ -12,7 +12,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// fuzzReader reads bytes to the end and checks what a Reader promises of its rows.
+// fuzzReader reads to the end and checks every property of rows that Reader guarantees.
 func fuzzReader(t *testing.T, in []byte, o ReaderOptions) {
 	o.Name = "f"
 	r := NewReader(bytes.NewReader(in), o)
@@ -89,8 +89,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// FuzzOpen replaces one file of a set, lets the manifest vouch for it, and walks what
-// Open lets through: nothing may panic.
+// FuzzOpen replaces one file of a set, updates the checksums in the manifest, and reads everything
+// in the set that Open returns. Nothing may panic.
 func FuzzOpen(f *testing.F) {
 	names := []string{"shard-00000.csr", rowLabelsFile, postingsFile, featuresFile, idfFile, labelsFile, vocabularyFile}
 	dir := filepath.Join(f.TempDir(), "set")
@@ -123,7 +123,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzManifest opens a set with any bytes for its manifest.
+// FuzzManifest opens a set with arbitrary bytes as its manifest.
 func FuzzManifest(f *testing.F) {
 	dir := filepath.Join(f.TempDir(), "set")
 	ingestString(f, dir, "a 1:1\n", Options{}).Close()
@@ -142,7 +142,7 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// walk reads everything through the indices that a Set holds.
+// walk reads all entries of a set through its index arrays.
 func walk(s *Set) (sum float64) {
 	for i := range s.Matrix.Rows {
 		index, value := s.Matrix.Row(i)

@@ -14,7 +14,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
-// goldens are sets whose bytes version 1 of the format fixes.
+// goldens are sets whose bytes are determined by version 1 of the format.
 var goldens = []struct {
 	name, in string
 	o        Options
@@ -24,9 +24,8 @@ var goldens = []struct {
 	{"text", "a,b\tred dog\nb\tRED cat\n\tthe cat\n", Options{Text: true}},
 }
 
-// TestGolden compares every file with its dump in testdata. A difference means that
-// data sets written by earlier builds can no longer be trusted to read back: raise the
-// version in layout.go before running with -rewrite.
+// TestGolden compares every file with its dump in testdata. A difference means that data sets of
+// earlier builds may be misread: raise the version in layout.go before running with -rewrite.
 func TestGolden(t *testing.T) {
 	for _, g := range goldens {
 		dir := filepath.Join(t.TempDir(), "set")

@@ -13,7 +13,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// show1 prints a row as label,label|index:value ...
+// show1 formats a row as label,label|index:value ...
 func show1(r *Row) string {
 	var b strings.Builder
 	b.Write(bytes.Join(r.Labels, []byte(",")))
@@ -45,7 +45,7 @@ func readAll(in string, o ReaderOptions) (rows []string, c Counts, err error) {
 	}
 }
 
-// TestGrammar has a case for each sentence of the contract on instance files.
+// TestGrammar has a case for each rule about instance files in docs/formats.md.
 func TestGrammar(t *testing.T) {
 	zero, text := ReaderOptions{ZeroBased: true}, ReaderOptions{Text: true}
 	for _, c := range []struct {
@@ -128,7 +128,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestLineNumbers: rows know where they stand.
+// TestLineNumbers checks the line numbers of rows.
 func TestLineNumbers(t *testing.T) {
 	r := NewReader(strings.NewReader("\n# c\na 1:1\n\nb"), ReaderOptions{})
 	for _, want := range []int64{3, 5} {
@@ -138,7 +138,7 @@ func TestLineNumbers(t *testing.T) {
 	}
 }
 
-// TestBroken: each broken input is an input error at the right line that says what to do.
+// TestBroken checks that each invalid input gives an input error with the right line and a remedy.
 func TestBroken(t *testing.T) {
 	text, zero := ReaderOptions{Text: true}, ReaderOptions{ZeroBased: true}
 	paths := ReaderOptions{Text: true, Table: table.Options{Columns: table.Columns{PathSeparator: "/"}}}
@@ -162,9 +162,9 @@ func TestBroken(t *testing.T) {
 		{"fractional index", ok + "b 1.5:1\n", ReaderOptions{}, 2, "not an integer"},
 		{"no index", ok + "b :1\n", ReaderOptions{}, 2, "not an integer"},
 		{"sign alone", ok + "b +:1\n", ReaderOptions{}, 2, "not an integer"},
-		{"repeated index", ok + "b 1:1 2:1 1:2\n", ReaderOptions{}, 2, "feature index 1 stands twice"},
-		{"repeated index, zero-based", "b 1:1 1:1\n", zero, 1, "feature index 1 stands twice"},
-		{"repeated index with a zero", "b 7:0 7:1\n", ReaderOptions{}, 1, "feature index 7 stands twice"},
+		{"repeated index", ok + "b 1:1 2:1 1:2\n", ReaderOptions{}, 2, "feature index 1 occurs twice"},
+		{"repeated index, zero-based", "b 1:1 1:1\n", zero, 1, "feature index 1 occurs twice"},
+		{"repeated index with a zero", "b 7:0 7:1\n", ReaderOptions{}, 1, "feature index 7 occurs twice"},
 		{"NaN", ok + "b 1:nan\n", ReaderOptions{}, 2, "values must be finite"},
 		{"NaN without label", "1:NaN 2:1\n", ReaderOptions{}, 1, "values must be finite"},
 		{"infinity", ok + "b 1:-Inf\n", ReaderOptions{}, 2, "values must be finite"},
@@ -263,7 +263,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestErrorSticks: a reader that failed does not go on behind the broken line.
+// TestErrorSticks checks that a failed reader does not continue after the invalid line.
 func TestErrorSticks(t *testing.T) {
 	r := NewReader(strings.NewReader("a 0:1\nb 1:1\n"), ReaderOptions{})
 	_, first := r.Read()
@@ -282,7 +282,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestLongLine: a line over 64 MiB is refused once the limit is read, one of 64 MiB is not.
+// TestLongLine checks that a line above 64 MiB is refused as soon as the limit is reached, and one
+// of 64 MiB is not.
 func TestLongLine(t *testing.T) {
 	e := &endless{}
 	r := NewReader(io.MultiReader(strings.NewReader("a 1:1\n"), e), ReaderOptions{Name: "f.svm"})
@@ -304,7 +305,8 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
-// TestReadError: what a stream breaks with gets the line, and no row is made of the rest.
+// TestReadError checks that an error of the stream gets its line, and that the incomplete line is
+// not returned as a row.
 func TestReadError(t *testing.T) {
 	cut := fs.Inputf("f.gz", 0, "cut short")
 	r := NewReader(io.MultiReader(strings.NewReader("a 1:1\nb 1:"), errReader{cut}), ReaderOptions{Name: "f.gz"})

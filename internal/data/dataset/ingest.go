@@ -13,60 +13,99 @@ import (
 	"taxon/internal/fs"
 )
 
-// DefaultMemoryBytes bounds an ingest's buffers if Options have no bound.
+// DefaultMemoryBytes is the value of Options.MemoryBytes if it is 0.
 const DefaultMemoryBytes = 256 << 20
 
-// Options of an Ingest.
+// Options configures an Ingest. Paths and Out are required.
 type Options struct {
-	Paths   []string // inputs, read one after the other; "-" is standard input
-	Out     string   // folder to make
-	Replace bool     // an existing data set or empty folder at Out is replaced
-	Text    bool     // label[,label...]<TAB>text
-	Words   Words    // of text
-	// label[,label...]<TAB>sequence, as features of a string kernel
-	Strings   Strings
-	ZeroBased bool // libsvm indices count from 0
-	// a file of the instances' weights, a line each; "": all are 1
+	// Paths are the inputs. They are read one after the other. The path "-" is standard input.
+	Paths []string
+
+	// Out is the folder to create.
+	Out string
+
+	// Replace allows an existing data set, or an empty folder, at Out to be replaced.
+	Replace bool
+
+	// Text says that the lines have the form label[,label...]<TAB>text.
+	Text bool
+
+	// Words selects the words of a text that become features.
+	Words Words
+
+	// Strings makes lines of sequences the features of a string kernel. The zero value reads no
+	// line as a sequence.
+	Strings Strings
+
+	// ZeroBased says that the feature indices of libsvm lines count from 0.
+	ZeroBased bool
+
+	// Weights is the path of a file with the weight of each instance, one per line. Every weight is 1
+	// if it is empty.
 	Weights string
-	Table   table.Options
-	FS      fs.Source // nil: fs.Local{}
 
-	// MemoryBytes bounds the buffers for rows (0: DefaultMemoryBytes; at least 1 MiB). Not
-	// included are a few words for each feature, label and vocabulary word, the longest line, and
-	// what the decompressor needs (xz -9: 64 MiB).
+	// Table says how inputs that are tables are read.
+	Table table.Options
+
+	// FS opens the inputs. A nil FS stands for fs.Local{}.
+	FS fs.Source
+
+	// MemoryBytes bounds the buffers for rows. The least value is 1 MiB; 0 stands for
+	// DefaultMemoryBytes. The bound does not include a few words for each feature, label and
+	// vocabulary word, the longest line, or the decompressor's memory (64 MiB with xz -9).
 	MemoryBytes int64
-	TempDir     string         // for rows on their way, 8 bytes a nonzero; "": next to Out
-	Threads     int            // threads that parse, then write; 0: all cores
-	Progress    func(Progress) // called now and then from one goroutine; may be nil
+
+	// TempDir is the folder for the rows that are spilled between the two passes: 8 bytes for each
+	// nonzero. Rows are spilled next to Out if it is empty.
+	TempDir string
+
+	// Threads is the number of threads that parse and, later, write. All cores are used if it is 0.
+	Threads int
+
+	// Progress is called from time to time, always from the same goroutine. Nothing is called if it
+	// is nil.
+	Progress func(Progress)
 }
 
-// Progress of an Ingest.
+// Progress says how far an Ingest has come.
 type Progress struct {
-	Phase      string // "read", then "write"
-	BytesRead  int64  // of the inputs as stored
-	BytesTotal int64  // -1: unknown (standard input)
-	Rows       int64  // read or written in this phase
-	RowsTotal  int64  // -1 while reading
+	// Phase is "read" during the first pass and "write" during the second.
+	Phase string
+
+	// BytesRead counts bytes of the inputs as they are stored, that is, compressed.
+	BytesRead int64
+
+	// BytesTotal is the size of the input as it is stored. It is -1 if the size is unknown: with
+	// standard input, and with several inputs.
+	BytesTotal int64
+
+	// Rows is the number of rows read or written in this phase.
+	Rows int64
+
+	// RowsTotal is the number of rows in the data set, or -1 during the first pass.
+	RowsTotal int64
 }
 
-// Report of an Ingest.
+// Report describes the data set that an Ingest has published.
 type Report struct {
 	Stats       Stats
 	Warnings    []string
 	Fingerprint string
-	Bytes       int64 // of the folder
+
+	// Bytes is the size of the folder.
+	Bytes int64
 }
 
-// Ingest reads the inputs once, as a stream, and publishes a data set at o.Out. An instance of
-// weight 0 is left out, as if its line were not there.
+// Ingest reads the inputs once, as a stream, and publishes a data set at o.Out. Instances of weight
+// 0 are left out, as if their lines did not exist.
 //
-// First pass: rows are parsed, labels numbered by first appearance, features counted, and the
-// rows spilled to a temporary file. Second pass: features are numbered by falling document
-// frequency (ties: smaller original index first; in text, smaller word first), and the rows are
-// written as shards. The files depend on the content alone, not on compression, paths, threads,
+// The first pass parses the rows, numbers the labels by first appearance, counts the features, and
+// spills the rows to a temporary file. The second pass numbers the features by falling document
+// frequency (ties: the smaller original index first; in text, the smaller word first) and writes
+// the rows as shards. The files depend on the content alone, not on compression, paths, threads,
 // memory or the order of indices within a line.
 //
-// A failed or cancelled Ingest leaves nothing behind.
+// A failed or cancelled Ingest leaves no files.
 func Ingest(ctx context.Context, o Options) (*Report, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -80,7 +119,7 @@ func Ingest(ctx context.Context, o Options) (*Report, error) {
 	return ingest(ctx, o, dir)
 }
 
-// ingest fills the data set's folder and publishes it.
+// ingest writes the data set's files into dir and publishes the folder.
 func ingest(ctx context.Context, o Options, dir *fs.OutDir) (*Report, error) {
 	sp, err := newSpill(dir, o.TempDir, o.bufBytes(), o.MemoryBytes/8)
 	if err != nil {
@@ -102,6 +141,7 @@ func ingest(ctx context.Context, o Options, dir *fs.OutDir) (*Report, error) {
 	return out.publish(ctx)
 }
 
+// withDefaults replaces the zero values that stand for a default.
 func (o Options) withDefaults() Options {
 	if o.MemoryBytes == 0 {
 		o.MemoryBytes = DefaultMemoryBytes
@@ -119,6 +159,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// validate returns an error that names the first invalid option.
 func (o Options) validate() error {
 	switch {
 	case len(o.Paths) == 0:
@@ -145,45 +186,58 @@ func (o Options) validate() error {
 	return nil
 }
 
-// replaceable protects other people's folders from --force.
+// replaceable reports whether out may be replaced. Folders that Ingest did not write are protected,
+// even with Replace.
 func replaceable(out string) bool {
 	names, err := fs.ReadDirNames(out)
 	return err != nil || len(names) == 0 || LooksIngested(fs.Clean(out))
 }
 
-// bufBytes is the size of one stream buffer. A thread of the second pass holds six. A thread of
-// the first pass holds two (the text of a piece, half a buffer, and what is parsed of it), and
-// there are four more for all. Together they take at most half the bound. Spilled rows take an
-// eighth of it before they go to disk, the postings a quarter.
+// bufBytes returns the size of one stream buffer. All buffers together take at most half of
+// MemoryBytes: six for each thread of the second pass; two for each thread of the first pass (the
+// text of a piece, half a buffer, and its parsed rows), and four more. Spilled rows take up to an
+// eighth of the bound before they go to disk, and the postings a quarter.
 func (o Options) bufBytes() int {
 	share := o.MemoryBytes / int64(2*(6*o.Threads+4))
 	return int(min(max(share, 8<<10), 1<<20))
 }
 
-// intake is the first pass.
+// intake is the state of the first pass.
 type intake struct {
 	o        Options
 	spill    *spill
 	labelIDs map[string]uint32
 	labels   []string
-	perLabel []uint64 // rows of each label
-	table    featureTable
-	words    *words        // text only
-	schema   *table.Schema // of tables; nil: lines
-	spread   []spread      // spread of the numbers, by feature
 
-	weights *weighing // nil: none
+	// perLabel counts the rows of each label.
+	perLabel []uint64
+	table    featureTable
+
+	// words numbers the words of texts. It is nil for other forms.
+	words *words
+
+	// schema is the schema of the tables read so far. It is nil if the inputs are lines.
+	schema *table.Schema
+
+	// spread holds the mean and variance of each number feature, by feature.
+	spread []spread
+
+	// weights reads the instances' weights. A nil weights gives every instance weight 1.
+	weights *weighing
 	stats   Stats
 	form    string
 	ids     []uint32
-	done    int64 // bytes of the inputs finished
-	total   int64
+
+	// done counts the bytes of the inputs that have been read to their end.
+	done  int64
+	total int64
 }
 
-// progressRows is how often progress is reported and cancellation checked.
+// progressRows is the number of rows between two reports of progress. Cancellation is checked as
+// often.
 const progressRows = 4096
 
-// readWeighed reads the inputs, together with their weights if there are any.
+// readWeighed reads the inputs, and their weights if Options name some.
 func (in *intake) readWeighed(ctx context.Context, dir *fs.OutDir) (err error) {
 	if in.o.Weights == "" && in.o.Table.Weight == "" {
 		return in.read(ctx)
@@ -198,6 +252,7 @@ func (in *intake) readWeighed(ctx context.Context, dir *fs.OutDir) (err error) {
 	return in.weights.close(err)
 }
 
+// read reads all inputs in order.
 func (in *intake) read(ctx context.Context) error {
 	in.total = 0
 	for _, p := range in.o.Paths {
@@ -216,8 +271,8 @@ func (in *intake) read(ctx context.Context) error {
 	return in.spill.flush()
 }
 
-// expand lists the files of a pattern or of a folder of parts. They are read one by one, so that
-// errors name file and line.
+// expand lists the files of a pattern or of a folder of parts. The files are read one by one, so
+// that errors name file and line.
 func (in *intake) expand(ctx context.Context, path string) ([]string, error) {
 	if _, ok := in.o.FS.(fs.Local); !ok {
 		return []string{path}, nil
@@ -225,6 +280,7 @@ func (in *intake) expand(ctx context.Context, path string) ([]string, error) {
 	return fs.Expand(ctx, path)
 }
 
+// readPath reads one input: a table, or lines.
 func (in *intake) readPath(ctx context.Context, path string) error {
 	if in.o.Table.FormatOf(path, in.o.Text) != "" {
 		return in.readTable(ctx, path)
@@ -259,33 +315,35 @@ func (in *intake) readPath(ctx context.Context, path string) error {
 			return err
 		}
 		s.release(p)
-		in.tell(f, src.counts.Rows)
+		in.report(f, src.counts.Rows)
 	}
 	in.form = formOf(o, src.header)
 	in.stats.Counts.add(src.counts)
-	in.tell(f, 0)
+	in.report(f, 0)
 	in.done += f.BytesRead()
 	return nil
 }
 
-// source is what is known of the input being read.
+// source is the state of the input that is being read.
 type source struct {
 	o      ReaderOptions
 	header *xmcHeader
 	counts Counts
-	line   int64 // lines taken
+
+	// line counts the lines that the pieces so far have held.
+	line int64
 }
 
-// each calls f with the rows of a piece. It returns io.EOF after the last one if the whole input
-// was sound.
+// each calls f with the rows of a piece. It returns io.EOF after the last piece if the whole input
+// is valid.
 func (s *source) each(p *piece, f func(row batchRow, labels [][]byte, index, bits []uint32) error) error {
 	b := &p.rows
 	labels, entries := 0, 0
 	for i, row := range b.rows {
 		if s.header != nil {
-			if taken, err := s.header.take(s.counts.Rows+int64(i), row.labels-labels+row.entries-entries); err != nil {
+			if admitted, err := s.header.admits(s.counts.Rows+int64(i), row.labels-labels+row.entries-entries); err != nil {
 				return fs.Inputf(s.o.Name, s.line+row.line, "%w", err)
-			} else if !taken {
+			} else if !admitted {
 				b.counts.add(Counts{Rows: -1, Unlabelled: -1, ZeroRows: -1, EmptyLines: 1})
 				continue
 			}
@@ -297,11 +355,11 @@ func (s *source) each(p *piece, f func(row batchRow, labels [][]byte, index, bit
 	}
 	for i, err := range b.broken {
 		if s.counts.Broken+int64(i) >= s.o.Table.SkipBroken {
-			return s.place(err, 0)
+			return s.locate(err, 0)
 		}
 	}
 	if b.err != nil {
-		return s.place(b.err, 0)
+		return s.locate(b.err, 0)
 	}
 	s.counts.add(b.counts)
 	s.line += b.lines
@@ -309,14 +367,14 @@ func (s *source) each(p *piece, f func(row batchRow, labels [][]byte, index, bit
 	case p.err == io.EOF:
 		return checkEnd(s.o.Name, s.header, s.counts)
 	case p.err != nil:
-		return s.place(p.err, 1)
+		return s.locate(p.err, 1)
 	}
 	return nil
 }
 
-// place turns an error's line within a piece into one of the input; line is used if the error has
-// none.
-func (s *source) place(err error, line int64) error {
+// locate turns the line number of an error, which is relative to its piece, into one of the whole
+// input. An error without a line number gets `line`.
+func (s *source) locate(err error, line int64) error {
 	var in *fs.InputError
 	if !errors.As(err, &in) {
 		return err
@@ -333,7 +391,8 @@ func (s *source) place(err error, line int64) error {
 	return &at
 }
 
-func (in *intake) tell(f *fs.File, rows int64) {
+// report reports progress: rows is the number of rows read so far.
+func (in *intake) report(f *fs.File, rows int64) {
 	total := int64(-1)
 	if f.Size() >= 0 && len(in.o.Paths) == 1 {
 		total = f.Size()
@@ -342,6 +401,7 @@ func (in *intake) tell(f *fs.File, rows int64) {
 		Rows: in.stats.Rows + rows, RowsTotal: -1})
 }
 
+// add adds the counts of another part of the input.
 func (c *Counts) add(d Counts) {
 	c.Rows += d.Rows
 	c.EmptyLines += d.EmptyLines
@@ -353,11 +413,11 @@ func (c *Counts) add(d Counts) {
 	c.Broken += d.Broken
 }
 
-// maxRows keeps row numbers within 31 bits. All packages rely on that.
+// maxRows keeps row numbers within 31 bits, on which all packages rely.
 const maxRows = math.MaxInt32
 
-// add takes one row: label names, and either feature indices with the bits of their values, or a
-// text, or numbers.
+// add takes one row: its label names and one of three contents. These are feature indices with the
+// bits of their values, a text, or numbers.
 func (in *intake) add(row batchRow, labels [][]byte, index, bits []uint32) error {
 	if n := len(in.spill.shards); n > maxRows>>16 {
 		return fs.Inputf("", 0, "more than %d instances: split the data", maxRows)

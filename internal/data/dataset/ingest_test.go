@@ -28,7 +28,7 @@ func TestIngestSmall(t *testing.T) {
 	if got := strings.Join(s.Labels, " "); got != "b a c" {
 		t.Errorf("labels %q", got)
 	}
-	// 3 stands in two rows; 7 and 9 tie and stand in index order.
+	// 3 occurs in two rows; 7 and 9 tie and are in the order of their indices.
 	if s.Feature[0] != 3 || s.Feature[1] != 7 || s.Feature[2] != 9 || s.FeatureRows[0] != 2 {
 		t.Errorf("features %v rows %v", s.Feature, s.FeatureRows)
 	}

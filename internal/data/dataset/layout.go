@@ -10,7 +10,7 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// FORMAT.md has diagrams of what follows.
+// The constants and kinds below are those of FORMAT.md, which shows the layout of each file.
 const (
 	magic       = "TAXONSET"
 	version     = 1
@@ -74,10 +74,12 @@ func (h header) sections() (off [3]int64, size [3]int64, total int64) {
 	return off, size, total
 }
 
-// maxCount is far beyond any disk, and keeps the arithmetic of sections from overflowing.
+// maxCount is far beyond the capacity of any disk. It keeps the arithmetic of sections from
+// overflowing.
 const maxCount = 1 << 48
 
-// decode checks a whole file against its header and returns the arrays' bytes.
+// decode checks a whole file against its header. It returns the header and the bytes of the three
+// arrays.
 func decode(b []byte, kind uint32) (h header, part [3][]byte, err error) {
 	if len(b) < headerBytes {
 		return h, part, errors.New("shorter than its header")
@@ -110,7 +112,7 @@ func decode(b []byte, kind uint32) (h header, part [3][]byte, err error) {
 	return h, part, nil
 }
 
-// binaryFile writes one file. Its arrays may be written in any order and side by side.
+// binaryFile writes one file. Its arrays may be written in any order and concurrently.
 type binaryFile struct {
 	f    vfs.File
 	off  [3]int64
@@ -126,7 +128,7 @@ func createBinary(dir *fs.OutDir, name string, h header) (*binaryFile, error) {
 	var total int64
 	b.off, _, total = h.sections()
 	if _, err = f.WriteAt(h.encode(), 0); err == nil {
-		err = f.Truncate(total) // padding is zero
+		err = f.Truncate(total) // the file is extended with zeros, which serve as padding
 	}
 	if err != nil {
 		f.Close()
@@ -135,12 +137,13 @@ func createBinary(dir *fs.OutDir, name string, h header) (*binaryFile, error) {
 	return b, nil
 }
 
-// array begins writing to section i, skip bytes after its start.
+// array returns a writer for section i that begins skip bytes after the section's start.
 func (b *binaryFile) array(i int, skip int64, bufBytes int) *arrayWriter {
 	return &arrayWriter{b: b, off: b.off[i] + skip, buf: make([]byte, 0, bufBytes)}
 }
 
-// close syncs and closes the file. If err is already set it is returned instead.
+// close syncs and closes the file. If err is not nil, close returns err in place of an error of its
+// own.
 func (b *binaryFile) close(err error) error {
 	if e := vfs.CloseSynced(b.f, err); err == nil {
 		err = fs.Explain(b.name, e)
@@ -148,8 +151,8 @@ func (b *binaryFile) close(err error) error {
 	return err
 }
 
-// arrayWriter appends little-endian words to one array. Its first error is kept and returned by
-// flush.
+// arrayWriter appends little-endian words to one array. It keeps its first error, which flush
+// returns.
 type arrayWriter struct {
 	b   *binaryFile
 	off int64

@@ -13,7 +13,7 @@ import (
 // maxIndex is the largest feature index allowed in a file.
 const maxIndex = 1<<31 - 1
 
-// lineKind is what a line is.
+// lineKind says whether a line is an instance, empty or a comment.
 type lineKind int
 
 const (
@@ -22,22 +22,25 @@ const (
 	comment
 )
 
-// svmParser reads lines of the form label[,label...] idx:val idx:val ... Between lines it keeps
-// scratch memory only.
+// svmParser reads lines of the form label[,label...] idx:val idx:val ... It keeps nothing but
+// scratch memory from one line to the next.
 type svmParser struct {
 	zeroBased bool
-	limit     uint32 // largest index as written; maxIndex, or XMC's D-1
-	pairs     []uint64
+
+	// limit is the largest index allowed, as it is written: maxIndex, or D-1 in an XMC file of D
+	// features.
+	limit uint32
+	pairs []uint64
 }
 
-// parse reads one line into row (Labels, Index, Value), which it resets first. Messages name no
+// parse resets row and reads one line into its Labels, Index and Value. Its errors do not name the
 // file.
 func (p *svmParser) parse(line []byte, row *Row) (lineKind, error) {
 	rest := skipBlanks(line)
 	if len(rest) > 0 && rest[0] == '#' {
 		return comment, nil
 	}
-	if len(rest) > 0 && len(rest) == len(line) { // a leading blank means: no label
+	if len(rest) > 0 && len(rest) == len(line) { // a leading blank means that the row has no label
 		if !isFeature(rest[:tokenLen(rest)]) {
 			var err error
 			if rest, err = parseLabels(rest, row); err != nil {
@@ -107,7 +110,8 @@ func (p *svmParser) badIndex(index uint64) error {
 	return fmt.Errorf("feature index %d: indices go up to %d: number the features anew", index, maxIndex)
 }
 
-// hint adds to an error what the line may be instead: features are what follows the labels.
+// hint adds to an error the form that the line may have instead. features is the part of the line
+// after its labels.
 func hint(err error, line, features []byte) error {
 	switch {
 	case looksLikeRow(line):
@@ -118,17 +122,19 @@ func hint(err error, line, features []byte) error {
 	return err
 }
 
-// looksLikeRow says whether a line has commas or semicolons, and neither a pair nor a tab.
+// looksLikeRow reports whether a line has commas or semicolons, but neither a pair nor a tab, as a
+// row of a table has.
 func looksLikeRow(line []byte) bool {
 	return bytes.ContainsAny(line, ",;") && bytes.IndexByte(line, '\t') < 0 && !hasPair(line)
 }
 
-// looksLikeText says whether what follows a label is several words, none of which is a pair.
+// looksLikeText reports whether the part of a line after its label consists of several words, none
+// of which is a pair.
 func looksLikeText(s []byte) bool {
 	return len(bytes.Fields(s)) > 1 && !hasPair(s)
 }
 
-// hasPair says whether a word is a pair, whatever its value.
+// hasPair reports whether one of the words is a pair, whatever its value.
 func hasPair(s []byte) bool {
 	for _, w := range bytes.Fields(s) {
 		if i := bytes.IndexByte(w, ':'); i > 0 && isInteger(w[:i]) {
@@ -138,8 +144,8 @@ func hasPair(s []byte) bool {
 	return false
 }
 
-// oddIndex reads a token whose index is not a short run of digits: signed, too long, or no index
-// at all. It returns the index and the position of the colon.
+// oddIndex reads a token whose index is not a short run of digits: it has a sign, is too long, or
+// is no number. It returns the index and the position of the colon.
 func oddIndex(token []byte) (uint64, int, error) {
 	colon := bytes.IndexByte(token, ':')
 	if colon < 0 {
@@ -164,7 +170,7 @@ func oddIndex(token []byte) (uint64, int, error) {
 	return index, colon, nil
 }
 
-// sortRow puts the features in ascending order and refuses a repeated one.
+// sortRow sorts the features by index. A repeated index is an error.
 func (p *svmParser) sortRow(row *Row) error {
 	p.pairs = p.pairs[:0]
 	for i, index := range row.Index {
@@ -179,17 +185,17 @@ func (p *svmParser) sortRow(row *Row) error {
 			if p.zeroBased {
 				shown--
 			}
-			return fmt.Errorf("feature index %d stands twice in the line: keep one of them, or their sum", shown)
+			return fmt.Errorf("feature index %d occurs twice in the line: keep one of them, or their sum", shown)
 		}
 	}
 	return nil
 }
 
-// maxRowLabels is far beyond any real row. It keeps a hostile row of 64 MiB from claiming more
+// maxRowLabels is far beyond any real row. It keeps a malicious row of 64 MiB from allocating more
 // than 24 MiB of label headers.
 const maxRowLabels = 1 << 20
 
-// parseLabels splits labels at commas, up to a blank or tab.
+// parseLabels splits labels at commas, up to a blank or tab, and returns the rest of the line.
 func parseLabels(s []byte, row *Row) (rest []byte, err error) {
 	for {
 		quoted := len(s) > 0 && s[0] == '"'
@@ -198,7 +204,7 @@ func parseLabels(s []byte, row *Row) (rest []byte, err error) {
 			return nil, err
 		}
 		if quoted {
-			err = checkLabel(s[:len(s)-len(rest)]) // control characters are shown escaped
+			err = checkLabel(s[:len(s)-len(rest)]) // the message shows control characters escaped
 		}
 		if err == nil && (!quoted || len(name) == 0) {
 			err = checkLabel(name)
@@ -219,8 +225,8 @@ func parseLabels(s []byte, row *Row) (rest []byte, err error) {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// checkLabel refuses what is no name: nothing at all, invalid UTF-8, control characters, a byte
-// order mark.
+// checkLabel returns an error if name is empty, is invalid UTF-8, contains control characters or
+// begins with a byte order mark.
 func checkLabel(name []byte) error {
 	if len(name) == 0 {
 		return errors.New("empty label name: labels are separated by single commas")
@@ -234,7 +240,7 @@ func checkLabel(name []byte) error {
 			ascii = false
 		}
 	}
-	if bytes.HasPrefix(name, byteOrderMark) { // invisible, but part of the name
+	if bytes.HasPrefix(name, byteOrderMark) { // the mark is invisible, but would be part of the name
 		return errors.New("byte order mark (U+FEFF) after the file's start: were files joined that each began " +
 			"with one? remove it")
 	}
@@ -244,8 +250,8 @@ func checkLabel(name []byte) error {
 	return nil
 }
 
-// isFeature says whether a line's first token is INTEGER:NUMBER. NaN and infinities count as
-// numbers here, so that they are refused as values instead of being taken for names.
+// isFeature reports whether a line's first token is INTEGER:NUMBER. NaN and infinities count as
+// numbers here, so that they are refused as values and not taken for names.
 func isFeature(token []byte) bool {
 	colon := bytes.IndexByte(token, ':')
 	if colon <= 0 || !isInteger(token[:colon]) {
@@ -276,7 +282,7 @@ func skipBlanks(s []byte) []byte {
 	return nil
 }
 
-// tokenLen is the number of bytes before the next blank.
+// tokenLen returns the number of bytes before the next blank.
 func tokenLen(s []byte) int {
 	for i, c := range s {
 		if c == ' ' || c == '\t' {
@@ -286,10 +292,10 @@ func tokenLen(s []byte) int {
 	return len(s)
 }
 
-// show quotes a piece of input for a message, shortened.
+// show shortens a piece of input and quotes it for a message.
 func show(s []byte) string { return fmt.Sprintf("%q", clip(s)) }
 
-// clip shortens a piece of input so that it fits into a message.
+// clip shortens a piece of input for a message.
 func clip(s []byte) string {
 	const most = 40
 	if len(s) > most {

@@ -16,11 +16,12 @@ import (
 const (
 	manifestFile   = "manifest.json"
 	manifestFormat = "taxon-data"
-	// maxManifestBytes is far above what 2^31 rows need.
+	// maxManifestBytes is far above the size of a manifest of 2^31 rows.
 	maxManifestBytes = 64 << 20
 )
 
-// manifest is the last file written. It lists the others with their checksums.
+// manifest is the content of the file that is written last. It lists the other files with their
+// checksums.
 type manifest struct {
 	Format      string         `json:"format"`
 	Version     int            `json:"version"`
@@ -28,7 +29,7 @@ type manifest struct {
 	Stats       Stats          `json:"stats"`
 	Files       []manifestItem `json:"files"`
 	Source      Source         `json:"source"`
-	SHA256      string         `json:"sha256"` // of this document with this field empty
+	SHA256      string         `json:"sha256"` // checksum of this document with this field empty
 }
 
 type manifestItem struct {
@@ -37,17 +38,26 @@ type manifestItem struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Source says where the data came from. It is for people, and not part of the fingerprint.
+// Source describes the inputs of a data set. It is informational and not part of the fingerprint.
 type Source struct {
-	Paths     []string `json:"paths"`
-	Form      string   `json:"form"` // libsvm, xmc or text
-	ZeroBased bool     `json:"zero_based"`
-	Weights   string   `json:"weights,omitempty"` // path
-	Words     *Words   `json:"words,omitempty"`   // of text, unless they are the default's
-	Strings   string   `json:"strings,omitempty"` // flags of the string kernel whose features these are
+	Paths []string `json:"paths"`
+
+	// Form is "libsvm", "xmc", "text" or the format of the tables.
+	Form      string `json:"form"`
+	ZeroBased bool   `json:"zero_based"`
+
+	// Weights is the path of the file of weights. It is empty if there is none.
+	Weights string `json:"weights,omitempty"`
+
+	// Words is nil unless the instances are texts and the options differ from the default.
+	Words *Words `json:"words,omitempty"`
+
+	// Strings holds the options of the string kernel. It is empty if the features are not those of
+	// one.
+	Strings string `json:"strings,omitempty"`
 }
 
-// encode sets the checksum and returns the document.
+// encode sets the manifest's checksum and returns the document.
 func (m *manifest) encode() ([]byte, error) {
 	m.SHA256 = ""
 	b, err := json.MarshalIndent(m, "", "  ")
@@ -60,8 +70,8 @@ func (m *manifest) encode() ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// decodeManifest reads and checks a document. What it read must encode to the same bytes, so any
-// changed byte is noticed.
+// decodeManifest parses and checks a document. A document that does not encode to the same bytes is
+// refused, so that a change of any byte is detected.
 func decodeManifest(b []byte) (*manifest, error) {
 	var head struct {
 		Format  string `json:"format"`
@@ -84,16 +94,16 @@ func decodeManifest(b []byte) (*manifest, error) {
 	}
 	again, err := m.encode()
 	if err != nil || !bytes.Equal(again, b) {
-		return nil, errors.New("damaged (its checksum does not fit)")
+		return nil, errors.New("damaged (its checksum does not match)")
 	}
 	if m.Fingerprint != fingerprint(m.Files) {
-		return nil, errors.New("damaged (the fingerprint does not fit the files)")
+		return nil, errors.New("damaged (the fingerprint does not match the files)")
 	}
 	return m, nil
 }
 
 // fingerprint is the SHA-256 over the names, sizes and checksums of the data files. It depends on
-// the content alone, not on where it came from or where it lies.
+// the content alone, not on the inputs' paths or the folder's location.
 func fingerprint(files []manifestItem) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %d\n", manifestFormat, version)
@@ -103,7 +113,7 @@ func fingerprint(files []manifestItem) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// seal makes the manifest's entry of a file in dir.
+// seal returns the manifest's entry for a file in dir.
 func seal(ctx context.Context, dir *fs.OutDir, name string) (manifestItem, error) {
 	f, err := dir.Open(name)
 	if err != nil {
@@ -118,7 +128,7 @@ func seal(ctx context.Context, dir *fs.OutDir, name string) (manifestItem, error
 	return manifestItem{Name: name, Bytes: n, SHA256: hex.EncodeToString(h.Sum(nil))}, nil
 }
 
-// ctxReader is a reader that ends when the context ends.
+// ctxReader is a reader whose Read fails once the context is done.
 type ctxReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -131,9 +141,9 @@ func (r ctxReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// LooksIngested says whether Ingest wrote the folder at path. It goes by the manifest's format
-// or, if that can't be read, by the file that only data sets have. Open checks whether the folder
-// is whole.
+// LooksIngested reports whether Ingest wrote the folder at path. It reads the manifest's format. If
+// the manifest is unreadable, it looks for a file that only data sets have. Only Open checks
+// whether the folder is complete.
 func LooksIngested(path string) bool {
 	b, err := readManifest(path)
 	var head struct {
@@ -158,7 +168,7 @@ func readManifest(dir string) ([]byte, error) {
 	return b, err
 }
 
-// Stats counts a data set and what was unusual about its source.
+// Stats counts the content of a data set and the oddities of its source.
 type Stats struct {
 	Counts
 	Columns      int64 `json:"columns"`       // features that occur
@@ -169,11 +179,14 @@ type Stats struct {
 	MaxFeatures  int64 `json:"max_features"`  // most features of a row
 	Text         bool  `json:"text"`
 
-	LeftOut int64   `json:"left_out,omitempty"` // rows of weight 0, which are not counted above
-	Weight  float64 `json:"weight,omitempty"`   // sum of the rows' weights; 0: none has one other than 1
+	// LeftOut counts the rows of weight 0. The other counts do not include them.
+	LeftOut int64 `json:"left_out,omitempty"`
+
+	// Weight is the sum of the rows' weights. It is 0 if every weight is 1.
+	Weight float64 `json:"weight,omitempty"`
 }
 
-// Warnings are what a user should know about, one line each, in a fixed order.
+// Warnings returns one line for each oddity that a user should know about, in a fixed order.
 func (s Stats) Warnings() []string {
 	var out []string
 	for _, w := range []struct {

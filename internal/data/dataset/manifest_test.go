@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// sealed is a file's manifest entry, computed apart from the code under test.
+// sealed returns a file's manifest entry, computed independently of the code under test.
 func sealed(t testing.TB, dir, name string) manifestItem {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, name))

@@ -17,7 +17,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// npyBytes is an array as NumPy writes it.
+// npyBytes returns an array in NumPy's format.
 func npyBytes(dtype, shape string, data []byte) []byte {
 	d := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", dtype, shape)
 	d += strings.Repeat(" ", (64-(11+len(d))%64)%64) + "\n"
@@ -42,7 +42,8 @@ func npz(method uint16, arrays map[string][]byte) string {
 	return b.String()
 }
 
-// Matrices of all kinds of numbers give what lines of the same numbers give.
+// TestMatrices checks that matrices of every number type give the same set as lines of the same
+// numbers.
 func TestMatrices(t *testing.T) {
 	const rows, columns = 50, 20
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -99,7 +100,7 @@ func TestMatrices(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Labels may be an array too.
+	// labels may also be an array
 	ids := filepath.Join(t.TempDir(), "y.npy")
 	numbers := make([]int64, rows)
 	for i := range numbers {
@@ -142,12 +143,12 @@ func TestMatrixMistakes(t *testing.T) {
 	for _, c := range []struct{ data, labels, want string }{
 		{"a.npy", "", "give its labels with ‹labels=FILE›"}, {"a.npy", "l1", "l1: has 1 lines, and the matrix more rows"},
 		{"a.npy", "l3", "l3:3: a line more than the 2 rows"},
-		{"a.npy", "bad", "bad:2: a name that begins with a quote"}, {"cut.npy", "l2", "cut.npy:2: its head says 2 rows, " +
+		{"a.npy", "bad", "bad:2: a name that begins with a quote"}, {"cut.npy", "l2", "cut.npy:2: its header says 2 rows, " +
 			"and the file holds 1"},
-		{"short.npy", "l2", "short.npy:2: its head says 2 rows, and the file holds 1"},
-		{"entry.npy", "l2", "entry.npy:2: its head says 2 rows, and the file holds 1"},
-		{"none.npy", "l2", "none.npy:1: its head says 2 rows, and the file holds 0"},
-		{"more.npy", "l2", "more.npy: after the 2 rows that its head says: bytes after the array's end"},
+		{"short.npy", "l2", "short.npy:2: its header says 2 rows, and the file holds 1"},
+		{"entry.npy", "l2", "entry.npy:2: its header says 2 rows, and the file holds 1"},
+		{"none.npy", "l2", "none.npy:1: its header says 2 rows, and the file holds 0"},
+		{"more.npy", "l2", "more.npy: after the 2 rows that its header states: bytes after the array's end"},
 		{"a.npy", "y1.npy", "y1.npy:2: is cut off"}, {"a.npy", "y3.npy", "y3.npy: bytes after the array's end"},
 		{"cut.npz", "l2", "cut.npz:2: is cut off"},
 		{"nan.npy", "l2", "nan.npy:2: column 1 holds a value that is not finite"},
@@ -166,7 +167,8 @@ func TestMatrixMistakes(t *testing.T) {
 	}
 }
 
-// A sparse matrix may be as wide as it likes while no value stands beyond the known columns.
+// TestSparseWidth checks that a sparse matrix may have any width as long as no value lies beyond
+// the known columns.
 func TestSparseWidth(t *testing.T) {
 	dir := t.TempDir()
 	of := func(name string, columns int64, index ...int32) string {
@@ -218,7 +220,7 @@ func TestSparseWidth(t *testing.T) {
 	}
 }
 
-// BenchmarkNpz reads a packed matrix of 440 x 28,000 with a hundred entries a row.
+// BenchmarkNpz reads a compressed matrix of 440 x 28,000 with a hundred entries per row.
 func BenchmarkNpz(b *testing.B) {
 	const rows, width = 440, 100
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -13,7 +13,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// repeated is n bytes of generated lines without holding them.
+// repeated is a reader of n bytes of generated lines, which it does not hold in memory.
 type repeated struct {
 	lines []byte
 	off   int
@@ -30,7 +30,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// watchHeap returns the most live heap bytes seen while f runs.
+// watchHeap returns the largest number of live heap bytes observed while f runs.
 func watchHeap(f func()) uint64 {
 	var peak atomic.Uint64
 	stop, done := make(chan struct{}), make(chan struct{})
@@ -55,8 +55,8 @@ func watchHeap(f func()) uint64 {
 	return peak.Load()
 }
 
-// TestMemoryBound ingests ten times its bound. The short form takes 40 MB at 4 MiB;
-// TAXON_TEST_MEMORY=1 (make test-memory) takes 2.7 GB at 256 MiB.
+// TestMemoryBound ingests ten times its memory bound. The short form uses 40 MB at 4 MiB;
+// TAXON_TEST_MEMORY=1 (make test-memory) uses 2.7 GB at 256 MiB.
 func TestMemoryBound(t *testing.T) {
 	bound := int64(4 << 20)
 	if os.Getenv("TAXON_TEST_MEMORY") != "" {

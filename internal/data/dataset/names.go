@@ -7,29 +7,30 @@ import (
 	"taxon/internal/fs"
 )
 
-// File is one file of a data set's folder.
+// File describes one file of a data set's folder.
 type File struct {
-	Name   string // without a folder
+	Name   string // name without its folder
 	Bytes  int64
 	SHA256 string // hex
 }
 
-// Listing is what a manifest says about its folder: enough to copy the folder elsewhere.
+// Listing holds the content of a manifest: enough to copy the folder elsewhere.
 type Listing struct {
 	Fingerprint string
-	Files       []File // sorted by name; the manifest itself is not among them
-	Manifest    []byte // the document
-	Stats       Stats  // as the document says
+	Files       []File // files sorted by name, without the manifest itself
+	Manifest    []byte // the document itself
+	Stats       Stats  // counts as stated in the document
 }
 
-// ManifestName is the name of the file that holds Listing.Manifest. It must be written last.
+// ManifestName is the name of the file that holds Listing.Manifest. A copy of a data set must write
+// it last.
 const ManifestName = manifestFile
 
-// LabelsName is the name of the file that holds the names of the labels, a line each.
+// LabelsName is the name of the file that holds the labels' names, one per line.
 const LabelsName = labelsFile
 
-// List reads the manifest of a folder that Ingest wrote, but not the files. Errors are those of
-// Open.
+// List reads the manifest of a folder that Ingest wrote, but not the other files. It returns the
+// errors of Open.
 func List(dir string) (*Listing, error) {
 	if _, err := loadManifest(dir); err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func List(dir string) (*Listing, error) {
 	return ParseManifest(doc)
 }
 
-// ParseManifest reads a manifest that came from elsewhere. It refuses one that is damaged or
+// ParseManifest parses a manifest from another host. It refuses a manifest that is damaged or that
 // names a file outside its folder.
 func ParseManifest(doc []byte) (*Listing, error) {
 	m, err := decodeManifest(doc)
@@ -61,7 +62,8 @@ func ParseManifest(doc []byte) (*Listing, error) {
 	return l, nil
 }
 
-// plainName says whether a name has the form that Ingest gives: it can't lead out of a folder.
+// plainName reports whether a name has the form of those that Ingest chooses, which cannot lead out
+// of a folder.
 func plainName(name string) bool {
 	for _, r := range name {
 		if !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-') {
@@ -71,15 +73,15 @@ func plainName(name string) bool {
 	return name != "" && name[0] != '.' && name != manifestFile
 }
 
-// namesFiles hold the names of columns and labels, and the weights of words: all that a model
-// keeps of its training data.
+// namesFiles lists the files with the names of columns and labels and the weights of words, which
+// are everything that a model keeps of its training data.
 var namesFiles = []string{labelsFile, featuresFile, idfFile, vocabularyFile, tableFile}
 
-// HoldsNames says whether OpenNames reads the file.
+// HoldsNames reports whether OpenNames reads the file.
 func HoldsNames(name string) bool { return slices.Contains(namesFiles, name) }
 
-// OpenNames is Open without the instances. The set's Matrix has its counts but no rows;
-// LabelBegin, LabelIndex, PosBegin and PosRows are nil. The other files need not exist.
+// OpenNames opens a data set without its instances. The set's Matrix has its counts but no rows;
+// LabelBegin, LabelIndex, PosBegin and PosRows are nil. The files of instances need not exist.
 func OpenNames(dir string) (*Set, error) {
 	m, err := loadManifest(dir)
 	if err != nil {
@@ -94,7 +96,7 @@ func OpenNames(dir string) (*Set, error) {
 	return o.set, nil
 }
 
-// openNames maps and checks the files of OpenNames.
+// openNames maps and checks the files that OpenNames needs.
 func (o *opener) openNames() error {
 	if err := o.mapFiles(); err != nil {
 		return err

@@ -10,7 +10,8 @@ import (
 	"taxon/internal/fs"
 )
 
-// OpenNames needs only the files of names, and gives what Open gives of them.
+// TestOpenNames checks that OpenNames needs only the files of names and returns the same names as
+// Open.
 func TestOpenNames(t *testing.T) {
 	dir := t.TempDir()
 	in, whole := filepath.Join(dir, "in.txt"), filepath.Join(dir, "whole")
@@ -64,7 +65,8 @@ func TestOpenNames(t *testing.T) {
 	}
 }
 
-// A manifest from elsewhere must not name files outside its folder.
+// TestParseManifestRefuses checks that a manifest from another host may not name files outside its
+// folder.
 func TestParseManifestRefuses(t *testing.T) {
 	for _, name := range []string{"", ".", "..", "../x", "a/b", "/etc/passwd", "x\x00y", "manifest.json", ".hidden"} {
 		m := manifest{Format: manifestFormat, Version: version,

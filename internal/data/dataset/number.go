@@ -13,12 +13,12 @@ var (
 	errRange  = errors.New("too large for float32 (at most 3.4e38)")
 )
 
-// pow10 holds the powers that float64 represents exactly.
+// pow10 holds the powers of ten that float64 represents exactly.
 var pow10 = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// parseValue reads a decimal number, correctly rounded to float32: an optional sign,
-// digits with at most one point, an optional exponent, nothing else.
+// parseValue parses a decimal number and rounds it correctly to float32. The form is an optional
+// sign, digits with at most one point, and an optional exponent.
 func parseValue(s []byte) (float32, error) {
 	i, neg := 0, false
 	if len(s) > 0 && (s[0] == '-' || s[0] == '+') {
@@ -63,8 +63,9 @@ func parseValue(s []byte) (float32, error) {
 	return parseSlow(s)
 }
 
-// fastValue reads the plain numbers of nearly all files, [-]digits[.digits] with at most 15
-// digits, up to a blank or the end. n is the number of bytes used; 0: use parseValue instead.
+// fastValue parses the plain form that nearly all files use, [-]digits[.digits] with at most 15
+// digits, up to a blank or the end of s. n is the number of bytes parsed; it is 0 if the number
+// needs parseValue.
 func fastValue(s []byte) (v float32, n int) {
 	i, neg := 0, false
 	if len(s) > 0 && s[0] == '-' {
@@ -96,7 +97,7 @@ func fastValue(s []byte) (v float32, n int) {
 	return v, i
 }
 
-// parseExponent reads e followed by a signed integer; huge ones saturate.
+// parseExponent parses an e followed by a signed integer. Huge exponents saturate.
 func parseExponent(s []byte) (int, bool) {
 	if s[0]|0x20 != 'e' {
 		return 0, false
@@ -123,12 +124,13 @@ func parseExponent(s []byte) (int, bool) {
 	return e, true
 }
 
-// compose is mantissa * 10^exp, if float64 arithmetic gives the right float32.
+// compose returns mantissa * 10^exp, and true if float64 arithmetic gives the correctly rounded
+// float32.
 //
-// mantissa and the power are exact, and one operation rounds, so d is the float64 nearest to the
-// number. Rounding d again is wrong only if d is midway between two float32 (its low 29 bits are
-// 1 followed by zeros). Such numbers go the slow way, as do those at the ends of float32's range,
-// whose midpoints look different.
+// mantissa and the power are exact, and a single operation rounds, so d is the float64 nearest to
+// the number. Rounding d again is wrong only if d is midway between two float32 (its low 29 bits
+// are a 1 followed by zeros). compose returns false for such numbers, and for those at the ends of
+// float32's range, whose midpoints have another bit pattern.
 func compose(mantissa uint64, exp int, neg bool) (float32, bool) {
 	if mantissa == 0 {
 		return 0, true
@@ -151,10 +153,10 @@ func compose(mantissa uint64, exp int, neg bool) (float32, bool) {
 	return float32(d), true
 }
 
-// parseSlow leaves the rounding to strconv. s may still have an invalid end.
+// parseSlow leaves the rounding to strconv. s may still end with invalid characters.
 func parseSlow(s []byte) (float32, error) {
 	for _, c := range s {
-		// strconv would also accept hexadecimal, underscores, inf and nan.
+		// strconv would also accept hexadecimal digits, underscores, inf and nan.
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c|0x20 != 'e' {
 			return 0, notNumber(s)
 		}
@@ -169,7 +171,8 @@ func parseSlow(s []byte) (float32, error) {
 	return float32(v), nil
 }
 
-// notNumber words the error: infinities and NaN, which other tools write, get one of their own.
+// notNumber returns the error for a token that is no finite number. Infinities and NaN, which other
+// tools write, get a message of their own.
 func notNumber(s []byte) error {
 	if isNonFinite(s) {
 		return errFinite

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkValue holds both parsers against strconv, which rounds correctly.
+// checkValue compares both parsers with strconv, which rounds correctly.
 func checkValue(t interface{ Errorf(string, ...any) }, s string) {
 	want, werr := strconv.ParseFloat(s, 32)
 	got, err := parseValue([]byte(s))
@@ -43,7 +43,7 @@ func TestValueRounding(t *testing.T) {
 		}
 		checkValue(t, strconv.FormatFloat(float64(f), 'g', 1+rng.IntN(18), 64))
 		checkValue(t, strconv.FormatFloat(float64(f), 'g', -1, 32))
-		// Midpoints of neighbours and what lies next to them, in digits that fit the fast path.
+		// midpoints between neighbours and adjacent numbers, with digits that fit the fast path
 		g := math.Nextafter32(f, math.MaxFloat32)
 		checkValue(t, strconv.FormatFloat((float64(f)+float64(g))/2, 'g', 13+rng.IntN(8), 64))
 		checkValue(t, fmt.Sprintf("%d.%0*d", rng.IntN(1<<25), 1+rng.IntN(9), rng.IntN(1e9)))

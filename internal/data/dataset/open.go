@@ -22,24 +22,50 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// Set is an opened data set. Its slices lie in mapped, read-only memory: never write to them, and
-// do not use them after Close.
+// Set is an opened data set. Its slices lie in mapped, read-only memory: callers must not write to
+// them, nor use them after Close.
 type Set struct {
-	Matrix *sparse.Matrix // columns by falling document frequency; no bias column
-	Labels []string       // label id -> name, in order of first appearance
-	// rows+1; labels of row i: LabelIndex[LabelBegin[i]:LabelBegin[i+1]]
+	// Matrix holds the rows. Its columns are ordered by falling document frequency; there is no
+	// bias column.
+	Matrix *sparse.Matrix
+
+	// Labels maps a label id to its name. Ids are in the order of first appearance.
+	Labels []string
+	// LabelBegin has rows+1 entries. The labels of row i are
+	// LabelIndex[LabelBegin[i]:LabelBegin[i+1]].
 	LabelBegin []uint64
-	LabelIndex []uint32 // ascending ids within a row, no repeats
-	// labels+1; rows of label l: PosRows[PosBegin[l]:PosBegin[l+1]]
-	PosBegin    []uint64
-	PosRows     []uint32      // ascending within a label
-	Weight      []float64     // of each row, above 0; nil: all are 1
-	Feature     []uint32      // column -> index in the input, 1-based; of text: column+1
-	FeatureRows []uint32      // column -> rows that hold it
-	Vocabulary  []string      // column -> word; nil unless text
-	IDF         []float64     // column -> idf; nil unless text
-	Table       *table.Schema // of a set that was read from tables; nil: lines
-	Fingerprint string        // hex SHA-256 over the content
+
+	// LabelIndex holds label ids, strictly ascending within a row.
+	LabelIndex []uint32
+	// PosBegin has labels+1 entries. The rows of label l are PosRows[PosBegin[l]:PosBegin[l+1]].
+	PosBegin []uint64
+
+	// PosRows holds row numbers, strictly ascending within a label.
+	PosRows []uint32
+
+	// Weight holds the weight of each row, above 0. A nil Weight gives every row weight 1.
+	Weight []float64
+
+	// Feature maps a column to the feature's index in the input, which counts from 1. In text it is
+	// column+1.
+	Feature []uint32
+
+	// FeatureRows maps a column to the number of rows that have the feature.
+	FeatureRows []uint32
+
+	// Vocabulary maps a column to its word. It is nil unless the instances are texts.
+	Vocabulary []string
+
+	// IDF maps a column to its inverse document frequency. It is nil unless the instances are
+	// texts.
+	IDF []float64
+
+	// Table is the schema of the tables that the set was read from. It is nil if the set was read
+	// from lines.
+	Table *table.Schema
+
+	// Fingerprint is the SHA-256 over the content, in hexadecimal digits.
+	Fingerprint string
 	Stats       Stats
 	Source      Source
 	Warnings    []string
@@ -47,10 +73,10 @@ type Set struct {
 	maps [][]byte
 }
 
-// Open maps a folder that Ingest wrote. It reads every byte once, to check the checksums and the
-// order within the arrays. So what it returns can be used unchecked. A folder that is damaged or
-// no data set gives an *fs.InputError that names the file. A folder on a Hadoop file system is
-// copied to a temporary folder, which is removed once it is mapped.
+// Open maps a folder that Ingest wrote. It reads every byte once to verify the checksums and the
+// order of the arrays, so that callers need not check anything. A folder that is damaged or no data
+// set gives an *fs.InputError that names the file. A folder on a Hadoop file system is copied to a
+// temporary folder, which is removed once it is mapped.
 func Open(dir string) (*Set, error) {
 	local, done, err := fs.Fetch(context.Background(), dir)
 	if err != nil {
@@ -112,7 +138,7 @@ func loadManifest(dir string) (*manifest, error) {
 	return m, nil
 }
 
-// check bounds the counts before anything is allocated by them.
+// check bounds the counts before memory is allocated for them.
 func (s Stats) check() error {
 	for _, n := range []int64{s.Rows, s.Columns, s.Nonzeros, s.Labels, s.LabelEntries} {
 		if n < 0 || n >= maxCount {
@@ -125,12 +151,12 @@ func (s Stats) check() error {
 	return nil
 }
 
-// LabelsOf lists the labels of a row, ascending.
+// LabelsOf returns the ids of a row's labels, ascending.
 func (s *Set) LabelsOf(row uint32) []uint32 {
 	return s.LabelIndex[s.LabelBegin[row]:s.LabelBegin[row+1]]
 }
 
-// Close unmaps the set; its slices are invalid after it.
+// Close unmaps the set. Its slices are invalid afterwards.
 func (s *Set) Close() error {
 	var first error
 	for _, m := range s.maps {
@@ -163,7 +189,7 @@ func (o *opener) open() error {
 	return nil
 }
 
-// mapFiles maps the manifest's files and compares their checksums.
+// mapFiles maps the manifest's files and verifies their checksums.
 func (o *opener) mapFiles() error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
@@ -176,7 +202,7 @@ func (o *opener) mapFiles() error {
 		g.Go(fs.Guarded(func() error {
 			sum := sha256.Sum256(b)
 			if hex.EncodeToString(sum[:]) != item.SHA256 {
-				return o.damaged(item.Name, errors.New("its checksum does not fit"))
+				return o.damaged(item.Name, errors.New("its checksum does not match"))
 			}
 			return nil
 		}))
@@ -217,7 +243,8 @@ func (o *opener) mapFile(item manifestItem) ([]byte, error) {
 	return b, nil
 }
 
-// section decodes a file and checks its counts.
+// section decodes a file and compares its counts with a, b and c. It returns the bytes of the three
+// arrays.
 func (o *opener) section(name string, kind uint32, a, b, c int64) (part [3][]byte, err error) {
 	data, ok := o.files[name]
 	if !ok {
@@ -300,8 +327,8 @@ func (o *opener) readNames() (err error) {
 	return err
 }
 
-// names reads a list of n names, one a line. They are copied out of the mapping, as strings are
-// often used longer than the set.
+// names reads a list of n names, one per line. The names are copied out of the mapping, because
+// strings often outlive the set.
 func (o *opener) names(name string, n int64) ([]string, error) {
 	data, ok := o.files[name]
 	if !ok {
@@ -359,7 +386,8 @@ func (o *opener) readShard(i int) error {
 	return nil
 }
 
-// checkRuns checks that begin cuts index into runs that are strictly ascending and below limit.
+// checkRuns verifies that begin divides index into runs that are strictly ascending and below
+// limit.
 func checkRuns(begin []uint64, index []uint32, limit int64) error {
 	if begin[0] != 0 || begin[len(begin)-1] != uint64(len(index)) {
 		return errors.New("its offsets do not cover its entries")

@@ -13,8 +13,8 @@ import (
 
 const smallText = "a,b\tthe red dog\nb\tThe RED cat, the end\n\tno cat\nc\tdog! red\n"
 
-// TestOpenDamaged flips a bit in every byte of every file and cuts every file short:
-// Open refuses each with an error that names the file.
+// TestOpenDamaged flips a bit in every byte of every file and truncates every file. Open refuses
+// each with an error that names the file.
 func TestOpenDamaged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "set")
 	ingestString(t, dir, smallText, Options{Text: true}).Close()
@@ -61,7 +61,7 @@ func TestOpenDamaged(t *testing.T) {
 	s.Close()
 }
 
-// reseal writes a manifest that vouches for whatever the files hold now.
+// reseal writes a manifest with the checksums of the files as they are.
 func reseal(t testing.TB, dir string, edit func(*manifest)) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, manifestFile))
@@ -87,8 +87,8 @@ func reseal(t testing.TB, dir string, edit func(*manifest)) {
 	}
 }
 
-// TestOpenInconsistent: files whose checksums fit but whose content does not belong
-// together are refused too; nothing that Open returns can send a solver out of bounds.
+// TestOpenInconsistent checks that files with correct checksums but inconsistent content are
+// refused too. Nothing that Open returns may send a solver out of bounds.
 func TestOpenInconsistent(t *testing.T) {
 	for _, c := range []struct {
 		file string
@@ -151,7 +151,7 @@ func TestOpenWrongPath(t *testing.T) {
 		t.Error("a data set does not look like one")
 	}
 	manifest := filepath.Join(dir, "set", manifestFile)
-	for _, size := range []int64{100, 0, -1} { // a manifest that is cut short, or is not there
+	for _, size := range []int64{100, 0, -1} { // a truncated manifest, or none
 		if size < 0 {
 			os.Remove(manifest)
 		} else if err := os.Truncate(manifest, size); err != nil {

@@ -9,35 +9,34 @@ import (
 	"taxon/internal/fs"
 )
 
-// pieces reads a file ahead and parses it on several cores. One goroutine cuts the stream into
-// runs of whole lines, others parse them, and next returns them in the file's order. The results,
-// with errors and their lines, are what a Reader over the file would give. The cutting goroutine
-// owns the file and closes it at its end, so that a cancelled ingest need not wait for standard
-// input.
+// pieces reads a file ahead and parses it on several cores. One goroutine cuts the stream into runs
+// of whole lines, others parse them, and next returns them in the file's order. The results,
+// including errors and their lines, are those of a Reader over the file. The cutting goroutine owns
+// the file and closes it at its end, so that a cancelled ingest need not wait for standard input.
 type pieces struct {
 	ctx   context.Context
 	o     ReaderOptions
 	size  int         // bytes of a piece, unless a line is longer
-	work  chan *piece // to be parsed, in any order
-	order chan *piece // the same, in the file's order
+	work  chan *piece // pieces to be parsed, in any order
+	order chan *piece // the same pieces in the file's order
 	free  chan *piece
 	stop  chan struct{}
-	// closed once the first piece is parsed: the header is then known
+	// headed is closed once the first piece is parsed: from then on the header is known.
 	headed chan struct{}
 	header *xmcHeader
-	group  sync.WaitGroup // parsers, and the cutter if it can't hang
+	group  sync.WaitGroup // parsers, and the cutter unless its read may block
 }
 
-// piece is a run of whole lines with what they hold.
+// piece is a run of whole lines together with the rows parsed from it.
 type piece struct {
 	text   []byte
 	first  bool
-	err    error // of the stream, after text; io.EOF at its end
+	err    error // the stream's error after text, or io.EOF
 	rows   batch
 	parsed chan struct{}
 }
 
-// startPieces starts reading f with parsers goroutines beside one that reads.
+// startPieces starts to read f, with one goroutine that reads and `parsers` goroutines that parse.
 func startPieces(ctx context.Context, f *fs.File, o ReaderOptions, parsers, size int) *pieces {
 	o.Name = f.Name()
 	inFlight := parsers + 2 // one being cut, one returned by next
@@ -66,7 +65,7 @@ func startPieces(ctx context.Context, f *fs.File, o ReaderOptions, parsers, size
 func (s *pieces) cut(f *fs.File) {
 	defer f.Close()
 	defer close(s.work)
-	var rest []byte // start of a line whose end is in the next piece
+	var rest []byte // start of a line that ends in the next piece
 	for first := true; ; first = false {
 		var p *piece
 		select {
@@ -76,7 +75,7 @@ func (s *pieces) cut(f *fs.File) {
 		}
 		p.first = first
 		rest = s.fill(p, f, rest)
-		last := p.err != nil // p is no longer ours once it is sent
+		last := p.err != nil // once p is sent, its parser owns it
 		select {             // both channels have room for all pieces
 		case <-s.stop:
 			return
@@ -92,7 +91,7 @@ func (s *pieces) cut(f *fs.File) {
 
 // fill reads one piece that begins with rest, and returns the incomplete line at its end.
 func (s *pieces) fill(p *piece, f io.Reader, rest []byte) []byte {
-	if cap(p.text) < s.size || cap(p.text) > 2*s.size+len(rest) { // drop the memory of a long line
+	if cap(p.text) < s.size || cap(p.text) > 2*s.size+len(rest) { // release the memory of a long line
 		p.text = make([]byte, 0, s.size+len(rest))
 	}
 	p.text = append(p.text[:0], rest...)
@@ -102,7 +101,7 @@ func (s *pieces) fill(p *piece, f io.Reader, rest []byte) []byte {
 		}
 		n, err := io.ReadAtLeast(f, p.text[len(p.text):cap(p.text)], (cap(p.text)-len(p.text)+1)/2)
 		p.text = p.text[:len(p.text)+n]
-		if err == io.EOF || err == io.ErrUnexpectedEOF { // the latter from ReadAtLeast: f wraps its own
+		if err == io.EOF || err == io.ErrUnexpectedEOF { // ReadAtLeast returns the latter; errors of f are wrapped
 			p.err = io.EOF
 			return nil
 		}
@@ -118,7 +117,7 @@ func (s *pieces) fill(p *piece, f io.Reader, rest []byte) []byte {
 			rest = append(rest[:0], p.text[seen:]...)
 			p.text = p.text[:seen]
 			return rest
-		case len(p.text) > maxLineBytes+1: // one more for a CR
+		case len(p.text) > maxLineBytes+1: // a CR may follow a line of full length
 			p.err, p.text = errTooLong, nil
 			return nil
 		}
@@ -142,7 +141,7 @@ func (s *pieces) parse() {
 	}
 }
 
-// parsePiece returns false if it was stopped.
+// parsePiece parses one piece. It returns false if it was stopped.
 func (s *pieces) parsePiece(r *Reader, p *piece) bool {
 	if !p.first {
 		select {
@@ -161,8 +160,8 @@ func (s *pieces) parsePiece(r *Reader, p *piece) bool {
 	return true
 }
 
-// next returns the next parsed piece, or the context's error. The piece must be given back by
-// release. A piece with err set is the last one.
+// next returns the next parsed piece, or the context's error. The caller must pass the piece to
+// release. A piece whose err is not nil is the last one.
 func (s *pieces) next() (*piece, error) {
 	select {
 	case p := <-s.order:
@@ -183,8 +182,8 @@ func (s *pieces) release(p *piece) {
 	s.free <- p
 }
 
-// Close ends the goroutines and waits for them. It does not wait for one that may hang in a read
-// from a pipe; that one ends with the next byte.
+// Close ends the goroutines and waits for them. It does not wait for a goroutine that is blocked in
+// a read from a pipe; such a goroutine ends when the read returns.
 func (s *pieces) Close() {
 	close(s.stop)
 	s.group.Wait()
@@ -193,22 +192,22 @@ func (s *pieces) Close() {
 // batch holds the instances of a piece.
 type batch struct {
 	rows   []batchRow
-	labels [][]byte // names, pointing into the piece's text
+	labels [][]byte // names, which point into the piece's text
 	index  []uint32
-	bits   []uint32 // of the values
+	bits   []uint32 // bits of the values
 	counts Counts
 	lines  int64
-	broken []error // lines passed over; line numbers within the piece
-	// of the line after the last row; line number within the piece
+	broken []error // errors of skipped lines; lines count within the piece
+	// err is the error of the line after the last row. Its line number counts within the piece.
 	err error
 }
 
-// batchRow says where the parts of a row end. They begin where those of the row before end.
+// batchRow says where the parts of a row end. Each part begins where that of the previous row ends.
 type batchRow struct {
-	line            int64 // within the piece, from 1
+	line            int64 // number of the line within the piece, from 1
 	labels, entries int
 	text            []byte
-	numbers         []number // of a table
+	numbers         []number // numbers of a table's row
 }
 
 // read takes all rows of r.
@@ -232,7 +231,7 @@ func (b *batch) read(r *Reader) {
 	b.counts, b.broken, b.lines = r.Counts(), r.broken, r.lines.line
 }
 
-// trim frees memory far beyond what a piece of size bytes needs.
+// trim releases memory far beyond the needs of a piece of `size` bytes.
 func (b *batch) trim(size int) {
 	if cap(b.index) > size || cap(b.labels) > size || cap(b.rows) > size {
 		*b = batch{}

@@ -14,18 +14,18 @@ import (
 	"taxon/internal/fs"
 )
 
-// transcript is all that a reading of a stream gives, in one string.
+// transcript is the complete result of reading a stream, in one string.
 func transcript(rows []string, c Counts, form string, err error) string {
 	if err == io.EOF {
 		err = nil
 	}
-	if err != nil { // nothing is promised of the counts then
+	if err != nil { // counts are not defined after an error
 		c, form = Counts{}, ""
 	}
 	return fmt.Sprintf("%s\n%+v %s %v", strings.Join(rows, "\n"), c, form, err)
 }
 
-// byReader reads with a Reader, the plain way.
+// byReader reads with a Reader.
 func byReader(in io.Reader, o ReaderOptions) string {
 	r := NewReader(in, o)
 	var rows []string
@@ -42,7 +42,7 @@ func byReader(in io.Reader, o ReaderOptions) string {
 	}
 }
 
-// byPieces reads with goroutines and pieces of size bytes.
+// byPieces reads with several goroutines and pieces of `size` bytes.
 func byPieces(t interface{ Fatal(...any) }, in io.Reader, o ReaderOptions, parsers, size int) string {
 	f, err := fs.Open(context.Background(), fs.Local{In: in}, "-")
 	if err != nil {
@@ -95,7 +95,7 @@ func comparePieces(t interface{ Fatal(...any) }, text string, o ReaderOptions, s
 	}
 }
 
-// TestPieces holds the parallel reader against the plain one: rows, lines, counts, errors.
+// TestPieces compares the parallel reader with the sequential one: rows, lines, counts, errors.
 func TestPieces(t *testing.T) {
 	texts := []string{
 		"", "\n\n", "a 1:1", "a 1:1\r\nb 2:2 # c\n\n# d\n 3:4\n", "a 1:1\nb 1:1 1:2\n", "a 1:1\nb 0:1\n",
@@ -134,7 +134,7 @@ func FuzzPieces(f *testing.F) {
 	})
 }
 
-// TestPiecesCancelled ends a reading of a stream that never gives a byte.
+// TestPiecesCancelled cancels the reading of a stream that never returns a byte.
 func TestPiecesCancelled(t *testing.T) {
 	in, out := io.Pipe()
 	defer out.Close()

@@ -11,9 +11,9 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// writePostings inverts the rows' labels: for each label its rows. Labels are taken in ranges
-// whose rows fit into the memory bound, with one pass over the row labels a range. A label too
-// large for that is streamed by itself.
+// writePostings inverts the rows' labels: it writes the rows of each label. It handles one range of
+// labels at a time, whose rows fit into the memory bound, in one pass over the labels of all rows.
+// A single label that exceeds the bound is streamed.
 func (p *publisher) writePostings(ctx context.Context) error {
 	st := p.in.stats
 	f, err := createBinary(p.dir, postingsFile, header{kindPostings, uint64(st.Labels), uint64(st.LabelEntries),
@@ -49,7 +49,7 @@ func (p *publisher) writePostings(ctx context.Context) error {
 
 // writePostingRange appends the rows of labels lo..hi, n in all.
 func (p *publisher) writePostingRange(ctx context.Context, w *arrayWriter, lo, hi int, n, room uint64) error {
-	if n > room { // one label, whose rows come in order anyway
+	if n > room { // a single label, whose rows arrive in order
 		return p.eachLabel(ctx, func(row, label uint32) {
 			if int(label) == lo {
 				w.u32(row)
@@ -74,7 +74,7 @@ func (p *publisher) writePostingRange(ctx context.Context, w *arrayWriter, lo, h
 	return err
 }
 
-// eachLabel calls f for every (row, label) pair, rows ascending, from the file just written.
+// eachLabel reads the file just written and calls f for every (row, label) pair, rows ascending.
 func (p *publisher) eachLabel(ctx context.Context, f func(row, label uint32)) error {
 	file, err := p.dir.Open(rowLabelsFile)
 	if err != nil {
@@ -109,7 +109,7 @@ func (p *publisher) eachLabel(ctx context.Context, f func(row, label uint32)) er
 	return nil
 }
 
-// writeList writes names, one a line.
+// writeList writes names, one per line.
 func (p *publisher) writeList(name string, names iter.Seq[string]) error {
 	f, err := p.dir.Create(name)
 	if err != nil {

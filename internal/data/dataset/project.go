@@ -7,19 +7,24 @@ import (
 	"taxon/internal/data/table"
 )
 
-// Projection maps rows to the columns of a data set or model: libsvm rows by their feature
-// indices, text rows by the vocabulary. What has no column is dropped. It is immutable:
+// Projection maps rows to the columns of a data set or model: libsvm rows by their feature indices,
+// text rows by the vocabulary. Features without a column are dropped. A Projection is immutable:
 // goroutines may share one, each with its own Vector.
 type Projection struct {
-	table featureTable      // index -> column+1; for text: of the numbers beside it
-	words map[string]uint32 // word -> column; nil unless text
-	most  int               // most words of a term
+	// table maps a feature index to its column plus 1. For text it holds only the number features
+	// beside the words.
+	table featureTable
+
+	// words maps a word to its column. It is nil unless the rows are texts.
+	words map[string]uint32
+	most  int // the number of words in the longest term
 	idf   []float64
 }
 
-// NewProjection takes feature[column], the original 1-based index, or, if vocabulary is not nil,
-// vocabulary[column] and idf[column], as a Set holds them. schema is that of tables, or nil. It
-// keeps copies.
+// NewProjection returns the projection for a Set's or a model's arrays. feature[column] is the
+// original index, which counts from 1. If vocabulary is not nil, columns are found by
+// vocabulary[column] and idf[column] instead. schema describes tables and may be nil. NewProjection
+// copies its arguments.
 func NewProjection(feature []uint32, vocabulary []string, idf []float64, schema *table.Schema) (*Projection, error) {
 	p := &Projection{}
 	if vocabulary == nil {
@@ -46,7 +51,7 @@ func NewProjection(feature []uint32, vocabulary []string, idf []float64, schema 
 	return p, nil
 }
 
-// Vector is a projected row with its scratch memory; the zero value is ready.
+// Vector is a projected row with its scratch memory. The zero value is ready to use.
 type Vector struct {
 	Index []uint32  // columns, strictly ascending
 	Value []float32 // aligned with Index
@@ -54,8 +59,8 @@ type Vector struct {
 	terms terms
 }
 
-// Row projects a row that the Reader gave into v, replacing its content. Texts get unit length
-// over the words of the vocabulary. Numbers beside them stay as they are.
+// Row projects a row returned by a Reader into v and replaces v's content. Texts get unit length
+// over the words of the vocabulary. Numbers beside texts are not scaled.
 func (p *Projection) Row(row *Row, v *Vector) {
 	v.pairs = v.pairs[:0]
 	if p.words != nil {
@@ -76,9 +81,9 @@ func (p *Projection) Row(row *Row, v *Vector) {
 	}
 }
 
-// text fills v.pairs with column<<32 | weight bits.
+// text fills v.pairs with column<<32 | bits of the weight.
 func (p *Projection) text(text []byte, v *Vector) {
-	// a term with a stop word in it is not in the vocabulary, so stop words need no list here
+	// terms with a stop word are not in the vocabulary, so the list is not needed here
 	v.terms.ngrams = p.most
 	v.terms.each(text, func(word []byte) {
 		if c, ok := p.words[string(word)]; ok {

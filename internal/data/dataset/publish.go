@@ -15,20 +15,20 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// noColumn marks an index that is no feature (for example a word of a single row).
+// noColumn marks an index that is not a feature, for example that of a word that only one row has.
 const noColumn = math.MaxUint32
 
-// publisher is the second pass.
+// publisher is the state of the second pass.
 type publisher struct {
 	o        Options
 	dir      *fs.OutDir
 	in       *intake
-	features []feature // by column
-	idf      []float64 // by column, text only
-	nnz      []int64   // by shard
-	constant []uint32  // indices of numbers that never change
-	numbers  int       // number features beside words; they have the first indices
-	terms    []string  // of these
+	features []feature // features in the order of columns
+	idf      []float64 // inverse document frequency of each column, for text
+	nnz      []int64   // number of nonzeros of each shard
+	constant []uint32  // indices of numbers that are equal in all rows
+	numbers  int       // number features beside words; their indices come first
+	terms    []string  // names of the number features
 	mu       sync.Mutex
 	rows     int64 // written, for progress
 }
@@ -45,13 +45,13 @@ func (p *publisher) publish(ctx context.Context) (*Report, error) {
 			return nil, err
 		}
 	}
-	if err := p.in.spill.remove(); err != nil { // before the folder's bytes are counted and it is published
+	if err := p.in.spill.remove(); err != nil { // before the size of the folder is computed
 		return nil, err
 	}
 	return p.seal(ctx)
 }
 
-// number gives the features their columns, in the first pass's table.
+// number assigns columns to the features, in the first pass's table.
 func (p *publisher) number() {
 	t := &p.in.table
 	before := cmp.Compare[uint32]
@@ -76,7 +76,7 @@ func (p *publisher) number() {
 	}
 }
 
-// term is the word, or the name of the number, with an index.
+// term returns the word, or the name of the number, at an index.
 func (p *publisher) term(index uint32) string {
 	if int(index) > p.numbers {
 		return p.in.words.list[int(index)-p.numbers-1]
@@ -84,7 +84,8 @@ func (p *publisher) term(index uint32) string {
 	return p.terms[index-1]
 }
 
-// dropWords drops the words that are in too few rows, too many, or all.
+// dropWords drops the words that Options.Words excludes by their document frequency, and the words
+// that every row has.
 func (p *publisher) dropWords() {
 	kept := p.features[:0]
 	for _, f := range p.features {
@@ -103,7 +104,7 @@ func (p *publisher) dropWords() {
 	p.features = kept
 }
 
-// writeRows writes the shards and the rows' labels, several shards at once.
+// writeRows writes the shards and the rows' labels, several shards concurrently.
 func (p *publisher) writeRows(ctx context.Context) error {
 	sp, st := p.in.spill, &p.in.stats
 	labels, err := createBinary(p.dir, rowLabelsFile, header{kindLabels, uint64(st.Rows), uint64(st.LabelEntries),
@@ -138,7 +139,7 @@ func (p *publisher) writeRows(ctx context.Context) error {
 	return nil
 }
 
-// wrote reports progress; shards call it from their goroutines.
+// wrote reports progress. Shards call it from their goroutines.
 func (p *publisher) wrote(rows int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,7 +194,7 @@ func (p *publisher) writeNames(context.Context) error {
 	})
 }
 
-// seal checksums all files, writes the manifest and publishes the folder.
+// seal computes the checksums of all files, writes the manifest and publishes the folder.
 func (p *publisher) seal(ctx context.Context) (*Report, error) {
 	names, err := p.dir.Names()
 	if err != nil {
@@ -235,7 +236,7 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 	return report, p.dir.Commit()
 }
 
-// made says whether a name is that of a file of this data set.
+// made reports whether a name is that of a file of this data set.
 func (p *publisher) made(name string) bool {
 	for i := range p.in.spill.shards {
 		if name == shardFile(i) {
@@ -246,13 +247,13 @@ func (p *publisher) made(name string) bool {
 		tableFile, weightsFile}, name)
 }
 
-// shardWriter renumbers one shard's rows.
+// shardWriter writes one shard with its features renumbered to columns.
 type shardWriter struct {
 	p           *publisher
 	shard       int
 	labels      *binaryFile
 	pairs       []uint64
-	numbers     []uint64 // numbers beside words, later joined with pairs
+	numbers     []uint64 // numbers beside words, which are joined with pairs later
 	zeroRows    int64
 	maxFeatures int64
 }
@@ -305,7 +306,7 @@ func (w *shardWriter) write(ctx context.Context) error {
 	return f.close(cmp.Or(begin.flush(), index.flush(), value.flush(), labelBegin.flush(), labelIndex.flush()))
 }
 
-// step checks for cancellation and reports progress every progressRows rows.
+// step checks for cancellation and reports progress, once in progressRows rows.
 func (w *shardWriter) step(ctx context.Context, row int) error {
 	if row%progressRows != 0 {
 		return nil
@@ -316,8 +317,8 @@ func (w *shardWriter) step(ctx context.Context, row int) error {
 	return ctx.Err()
 }
 
-// renumber turns a row into column<<32 | value bits, ascending. The numbers of tables are
-// standardised.
+// renumber converts a row to column<<32 | bits of the value, ascending. It standardises the numbers
+// of tables.
 func (w *shardWriter) renumber(in *spillReader) {
 	t := &w.p.in.table
 	w.pairs = w.pairs[:0]
@@ -346,8 +347,8 @@ func (w *shardWriter) renumber(in *spillReader) {
 	w.maxFeatures = max(w.maxFeatures, int64(len(w.pairs)))
 }
 
-// countKept counts the shard's entries that have a column. The file's layout needs the count
-// before the first row is written.
+// countKept counts the shard's entries that have a column. The count determines the file's layout,
+// so it must be known before the first row is written.
 func (w *shardWriter) countKept(ctx context.Context) (n int64, err error) {
 	in := w.p.in.spill.reader(w.shard, w.p.o.bufBytes())
 	for range w.p.in.spill.shards[w.shard].rows {

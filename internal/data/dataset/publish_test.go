@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// folder reads all files of a folder; the manifest's source, which may differ, is cut out.
+// folder reads all files of a folder. It removes the manifest's source, which may differ.
 func folder(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -41,8 +41,8 @@ func folder(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// TestDeterministic: the same content gives the same bytes, whatever the compression,
-// path, threads, memory, temporary folder and order of indices within a line.
+// TestDeterministic checks that the same content gives the same bytes, regardless of compression,
+// path, threads, memory, temporary folder and the order of indices within a line.
 func TestDeterministic(t *testing.T) {
 	dir := t.TempDir()
 	data := generate(3, 70_000, 6, 500)
@@ -92,7 +92,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// TestIngestFails: whatever goes wrong, nothing is left behind and the error is right.
+// TestIngestFails checks that a failed ingest leaves no files and returns the right error.
 func TestIngestFails(t *testing.T) {
 	dir := t.TempDir()
 	good, bad := filepath.Join(dir, "good"), filepath.Join(dir, "bad")
@@ -136,7 +136,7 @@ func TestIngestFails(t *testing.T) {
 	}
 }
 
-// TestReplace: a data set gives way to its successor.
+// TestReplace checks that a data set replaces an older one.
 func TestReplace(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "set")
 	ingestString(t, out, "a 1:1\n", Options{}).Close()
@@ -147,7 +147,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// cancelling cancels its context after some bytes and then blocks like an open pipe.
+// cancelling is a reader that cancels its context after some bytes and then blocks like an open
+// pipe.
 type cancelling struct {
 	n      int
 	cancel func()
@@ -164,7 +165,7 @@ func (c *cancelling) Read(p []byte) (int, error) {
 	return copy(p, "a 1:1\n"), nil
 }
 
-// TestCancel: a waiting standard input does not keep a cancelled ingest.
+// TestCancel checks that a blocked standard input does not delay a cancelled ingest.
 func TestCancel(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -199,8 +200,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// Only a data set's own files enter its fingerprint: another one in its folder, such as rows on their way
-// that could not be removed, is an error.
+// TestStrayFileIsNoPartOfTheSet checks that the fingerprint covers the data set's own files only.
+// Another file in its folder, such as spilled rows that could not be removed, is an error.
 func TestStrayFileIsNoPartOfTheSet(t *testing.T) {
 	dir, err := fs.CreateDir(filepath.Join(t.TempDir(), "set"), false)
 	if err != nil {

@@ -17,18 +17,25 @@ var (
 	errCR  = errors.New(textio.CarriageReturn)
 )
 
-// Row is one instance. The slices belong to the Reader and are valid until the next Read.
+// Row is one instance. Its slices belong to the Reader and are valid until the next Read.
 type Row struct {
-	Line int64 // where it stands, 1-based
-	// names as written; repeats of a name are left out; empty: no label
+	// Line is the number of the instance's line, which counts from 1.
+	Line int64
+	// Labels holds the names as written, without repeats. It is empty if the instance has no label.
 	Labels [][]byte
-	// original feature indices, 1-based (zero-based input is shifted), ascending
+	// Index holds the original feature indices, ascending. They count from 1: zero-based input is
+	// shifted.
 	Index []uint32
-	Value []float32 // finite, aligned with Index; explicit zeros are left out
-	Text  []byte    // the text in text form; Index and Value are then empty
 
-	ID, Weight string // columns of a table
-	// a row that could not be read, and holds nothing but its ID
+	// Value is aligned with Index. All values are finite and not zero.
+	Value []float32
+
+	// Text is the text of an instance in text form, whose Index and Value are empty.
+	Text []byte
+
+	// ID and Weight are the cells of these columns of a table.
+	ID, Weight string
+	// Broken marks a row that is invalid. Such a row has no content but its ID.
 	Broken bool
 }
 
@@ -36,39 +43,48 @@ func (r *Row) reset() {
 	r.Labels, r.Index, r.Value, r.Text, r.Broken = r.Labels[:0], r.Index[:0], r.Value[:0], nil, false
 }
 
-// ReaderOptions say how a stream is to be read.
+// ReaderOptions say how a stream is read.
 type ReaderOptions struct {
-	Name string // for messages: the path as the user gave it
-	// label[,label...]<TAB>text; else libsvm or XMC, told by line 1
-	Text      bool
-	ZeroBased bool // libsvm indices count from 0; XMC files always do
-	// Pause is called before more of the stream is read, which may block. If it returns true,
-	// Read returns ErrPause, and continues when it is called again. nil: never. Tables have
-	// Use.Pause.
+	// Name is the path for messages, as the user gave it.
+	Name string
+	// Text says that lines have the form label[,label...]<TAB>text. Otherwise line 1 tells whether
+	// the form is libsvm or XMC.
+	Text bool
+
+	// ZeroBased says that libsvm indices count from 0. Those of XMC files always do.
+	ZeroBased bool
+	// Pause is called before each read from the stream, which may block. If it returns true, Read
+	// returns ErrPause; a later call of Read continues. A nil Pause never interrupts Read. For
+	// tables, Use.Pause has this role.
 	Pause func() bool
 
-	// lines are sequences, which become features of a string kernel
+	// Strings makes lines of sequences the features of a string kernel.
 	Strings Strings
 
-	// for paths that are tables; of lines it says how many may be broken, and what separates paths
+	// Table says how paths that are tables are read. For lines it says how many may be invalid, and
+	// which separator divides the parts of a label that is a path.
 	Table table.Options
-	Use   table.Use
+
+	// Use says which columns of a table are read.
+	Use table.Use
 }
 
-// ErrPause is returned by Read when a Pause keeps it from waiting for the stream.
+// ErrPause is returned by Read when Pause returns true.
 var ErrPause = table.ErrPause
 
-// Counts is what a Reader met beside plain instances. Nothing of it is an error.
+// Counts counts what a Reader has read, including the oddities of the input. None of them is an
+// error.
 type Counts struct {
 	Rows           int64 `json:"rows"`            // instances
-	EmptyLines     int64 `json:"empty_lines"`     // without a single character, skipped
+	EmptyLines     int64 `json:"empty_lines"`     // lines without a single character, which are skipped
 	Comments       int64 `json:"comments"`        // lines with a comment only, skipped
 	Unlabelled     int64 `json:"unlabelled"`      // rows without a label
 	ZeroRows       int64 `json:"zero_rows"`       // rows without a feature
-	RepeatedLabels int64 `json:"repeated_labels"` // names that stood twice in a line, taken once
+	RepeatedLabels int64 `json:"repeated_labels"` // repeats of a name within a line, which are ignored
 	ExplicitZeros  int64 `json:"explicit_zeros"`  // idx:0, left out
 
-	Broken int64 `json:"broken_rows,omitempty"` // of tables, left out
+	// Broken counts invalid rows that were left out.
+	Broken int64 `json:"broken_rows,omitempty"`
 }
 
 // Reader yields the instances of a stream in input order. It holds one line in memory.
@@ -76,17 +92,18 @@ type Reader struct {
 	o        ReaderOptions
 	lines    *splitter
 	parser   svmParser
-	header   *xmcHeader // nil: no XMC form
+	header   *xmcHeader // nil unless the form is XMC
 	row      Row
 	sequence stringRow
 	counts   Counts
 	first    bool
-	part     bool    // a part of a stream, which is checked as a whole elsewhere
-	broken   []error // lines passed over
-	err      error
+	// part says that the stream is a part of another one, whose end is checked elsewhere.
+	part   bool
+	broken []error // errors of the lines that were skipped
+	err    error
 }
 
-// NewReader reads r, which must not be compressed (fs.Open decompresses).
+// NewReader returns a Reader of r, which must not be compressed (fs.Open decompresses).
 func NewReader(r io.Reader, o ReaderOptions) *Reader {
 	l := newSplitter(r, maxLineBytes)
 	l.pause = o.Pause
@@ -98,8 +115,8 @@ func NewReader(r io.Reader, o ReaderOptions) *Reader {
 	}
 }
 
-// restart sets the reader on a run of whole lines: the first of its stream, or a later one, whose
-// header is then known.
+// restart resets the reader to a run of whole lines: the first run of its stream, or a later one,
+// for which the header is known already.
 func (r *Reader) restart(text []byte, first bool, header *xmcHeader) {
 	if r.lines == nil {
 		r.lines = &splitter{limit: maxLineBytes}
@@ -112,14 +129,14 @@ func (r *Reader) restart(text []byte, first bool, header *xmcHeader) {
 	}
 }
 
-// Counts returns what was met so far.
+// Counts returns the counts so far.
 func (r *Reader) Counts() Counts {
 	c := r.counts
 	c.Broken = int64(len(r.broken))
 	return c
 }
 
-// Form is "libsvm", "xmc" or "text"; it is known after the first Read.
+// Form returns "libsvm", "xmc" or "text". It is known after the first Read.
 func (r *Reader) Form() string { return formOf(r.o, r.header) }
 
 func formOf(o ReaderOptions, header *xmcHeader) string {
@@ -132,9 +149,9 @@ func formOf(o ReaderOptions, header *xmcHeader) string {
 	return "libsvm"
 }
 
-// Read returns the next instance, or io.EOF after the last. A stream without any instance is an
-// error, and so is every line that breaks the form: an *fs.InputError with name and line. After
-// an error, Read returns the same error again.
+// Read returns the next instance, or io.EOF after the last. A stream without instances is an error,
+// and so is every line that violates the form: an *fs.InputError with name and line. After an
+// error, Read returns the same error again.
 func (r *Reader) Read() (*Row, error) {
 	if r.err == nil {
 		err := r.next()
@@ -149,12 +166,11 @@ func (r *Reader) Read() (*Row, error) {
 	return nil, r.err
 }
 
-// next goes to the next instance. It passes over broken lines as far as ReaderOptions.Table
-// allows it.
+// next reads the next instance. It skips as many invalid lines as ReaderOptions.Table allows.
 func (r *Reader) next() error {
 	for {
-		err := r.take()
-		broken, ok := err.(*brokenLine) // exactly as take made it, not wrapped
+		err := r.readLine()
+		broken, ok := err.(*brokenLine) // exactly the error that readLine returned, not wrapped
 		if !ok {
 			return err
 		}
@@ -175,7 +191,7 @@ type brokenLine struct{ err error }
 
 func (e *brokenLine) Error() string { return e.err.Error() }
 
-func (r *Reader) take() error {
+func (r *Reader) readLine() error {
 	for {
 		line, err := r.lines.next()
 		if err == io.EOF {
@@ -214,7 +230,8 @@ func (r *Reader) take() error {
 	}
 }
 
-// firstLine removes a byte order mark and reads an XMC header; used says that the line was one.
+// firstLine removes a byte order mark and parses an XMC header. It returns true if the line was a
+// header.
 func (r *Reader) firstLine(line *[]byte) (used bool, err error) {
 	if err := textio.Foreign(*line); err != nil {
 		return false, err
@@ -231,9 +248,10 @@ func (r *Reader) firstLine(line *[]byte) (used bool, err error) {
 	return true, err
 }
 
-// parse says what a line is, by one rule for all forms. An empty line is no row, except in the
-// XMC form, whose header counts its lines. A line with only a comment is no row, in forms that
-// have comments. Every other line is a row; blanks alone are a row without labels and features.
+// parse classifies a line by one rule for all forms. An empty line is not a row, except in the XMC
+// form, whose header counts its lines. A line that consists of a comment is not a row, in forms
+// that have comments. Every other line is a row; a line of blanks is a row without labels and
+// features.
 func (r *Reader) parse(line []byte) (lineKind, error) {
 	r.row.reset()
 	switch {
@@ -252,7 +270,7 @@ func (r *Reader) parse(line []byte) (lineKind, error) {
 	return r.parser.parse(line, &r.row)
 }
 
-// finish checks, tidies and counts the row just parsed. It is not taken if it is an empty line
+// finish checks, normalises and counts the row just parsed. It returns false for an empty line
 // after an XMC file's last row.
 func (r *Reader) finish() (taken bool, err error) {
 	row := &r.row
@@ -273,7 +291,7 @@ func (r *Reader) finish() (taken bool, err error) {
 	}
 	r.counts.ExplicitZeros += dropZeros(row)
 	if r.header != nil && !r.part {
-		if taken, err := r.header.take(r.counts.Rows, len(row.Labels)+len(row.Index)); err != nil {
+		if taken, err := r.header.admits(r.counts.Rows, len(row.Labels)+len(row.Index)); err != nil {
 			return false, r.fail(err)
 		} else if !taken {
 			r.counts.EmptyLines++
@@ -290,7 +308,7 @@ func (r *Reader) finish() (taken bool, err error) {
 	return true, nil
 }
 
-// checkEnd checks a stream as a whole; io.EOF means that it is sound.
+// checkEnd checks the counts of a whole stream. It returns io.EOF if the stream is valid.
 func checkEnd(name string, header *xmcHeader, c Counts) error {
 	if c.Rows == 0 {
 		return fs.Inputf(name, 0, "no instance in it: the file is empty")
@@ -303,12 +321,12 @@ func checkEnd(name string, header *xmcHeader, c Counts) error {
 	return io.EOF
 }
 
-// fail adds name and line to an error.
+// fail adds the name and the line to an error.
 func (r *Reader) fail(err error) error {
 	return &fs.InputError{Path: r.o.Name, Line: r.lines.line, Msg: err.Error(), Err: err}
 }
 
-// named gives the errors of the line splitter their file.
+// named adds the file's name to the errors of the line splitter.
 func (r *Reader) named(err error) error {
 	var in *fs.InputError
 	if errors.As(err, &in) && in.Path == "" {
@@ -317,8 +335,8 @@ func (r *Reader) named(err error) error {
 	return err
 }
 
-// distinct drops repeated labels and keeps first places. A hostile row may have millions of
-// labels, so long lists go through a set.
+// distinct drops repeated labels and keeps the first of each. A malicious row may have millions of
+// labels, so long lists are compared through a map.
 func distinct(labels [][]byte) [][]byte {
 	const few = 32
 	out := labels[:0]

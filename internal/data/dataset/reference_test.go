@@ -13,13 +13,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// refRow is a row as the dumb reference reads it.
+// refRow is a row as the simple reference parser reads it.
 type refRow struct {
 	labels []string
 	values map[uint32]float32
 }
 
-// refParse reads well-formed lines with strings.Fields and strconv alone.
+// refParse reads well-formed lines with strings.Fields and strconv only.
 func refParse(text string) (rows []refRow) {
 	for _, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
 		line = strings.TrimSuffix(line, "\r")
@@ -55,7 +55,7 @@ func refParse(text string) (rows []refRow) {
 	return rows
 }
 
-// refSet is what Ingest should make of the rows, computed in the plainest way.
+// refSet is the expected result of Ingest, computed in the simplest way.
 type refSet struct {
 	labels  []string
 	feature []uint32
@@ -122,7 +122,7 @@ func checkAgainstReference(t interface{ Fatalf(string, ...any) }, s *Set, rows [
 	}
 }
 
-// drawLines makes well-formed libsvm text with all the freedoms of the grammar.
+// drawLines generates well-formed libsvm text that uses every freedom of the grammar.
 func drawLines(t *rapid.T) string {
 	blank := rapid.SampledFrom([]string{" ", "\t", "  ", " \t "})
 	end := rapid.SampledFrom([]string{"\n", "\r\n", " \n", " # c 1:1\n", "\n\n", "\n# c\n"})
@@ -142,7 +142,7 @@ func drawLines(t *rapid.T) string {
 	return b.String() + "z 1:1"
 }
 
-// TestAgainstReference compares ingested sets with the dumb parser's.
+// TestAgainstReference compares ingested sets with the reference parser's.
 func TestAgainstReference(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
@@ -155,8 +155,8 @@ func TestAgainstReference(t *testing.T) {
 	})
 }
 
-// TestManyShards crosses a shard's border, with a bound so small that the postings
-// take several passes and one label streams.
+// TestManyShards crosses the border of a shard. Its memory bound is so small that the postings take
+// several passes and one label is streamed.
 func TestManyShards(t *testing.T) {
 	var b strings.Builder
 	const rows = 1<<16 + 1<<15

@@ -13,24 +13,25 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// spill holds the rows between the two passes, with label ids, and feature indices that are not
-// renumbered yet. The first rows are in memory; those beyond its bound are in a temporary file. A
-// record consists of little-endian words of 32 bits: how many labels, features and numbers, the
-// label ids, (index, word) for each feature, then (index, float64's bits) for each number of a
-// table. The word is the float32's bits or, for text, how often the index-th word occurs.
+// spill holds the rows between the two passes, with label ids and with feature indices that are not
+// yet renumbered. Rows stay in memory up to a bound; the others go to a temporary file. A record
+// consists of little-endian words of 32 bits: the numbers of labels, features and numbers; the
+// label ids; (index, word) for each feature; then (index, bits of the float64) for each number of a
+// table. A word holds the bits of a float32 or, in text, the number of times the word with that
+// index occurs.
 type spill struct {
 	f      tempFile
 	drop   func() error // removes the file
 	w      *bufio.Writer
-	room   int64    // bytes that slabs may hold in all
-	slabs  [][]byte // all of slabBytes but the last
-	held   int64    // bytes in slabs; later ones are in the file
+	room   int64    // bytes that all slabs together may hold
+	slabs  [][]byte // each has slabBytes bytes, except the last
+	held   int64    // bytes in slabs; later bytes are in the file
 	buf    []byte
 	off    int64
 	shards []spillShard
 }
 
-// tempFile is a file that is written once and read back.
+// tempFile is a file that is written once and then read.
 type tempFile interface {
 	io.Writer
 	io.ReaderAt
@@ -38,22 +39,23 @@ type tempFile interface {
 	Name() string
 }
 
-// spillShard says where a shard's rows begin and how much they hold.
+// spillShard says where a shard's rows begin and how many entries they have.
 type spillShard struct {
 	off, end int64
 	rows     int
 	labels   int64 // label entries
-	before   int64 // label entries of the shards before it
+	before   int64 // label entries of the preceding shards
 	features int64
 }
 
-// slabBytes is the step in which a spill's memory grows.
+// slabBytes is the increment by which a spill's memory grows.
 const slabBytes = 64 << 10
 
 // spillName is the name of a spill's file in the folder of the data set.
 const spillName = "taxon-spill-0.part"
 
-// newSpill makes a spill whose file lies in temp. An empty temp stands for the data set's own folder.
+// newSpill creates a spill whose file lies in temp. If temp is empty, the file lies in the data
+// set's own folder.
 func newSpill(dir *fs.OutDir, temp string, bufBytes int, room int64) (*spill, error) {
 	f, drop, err := spillFile(dir, temp)
 	if err != nil {
@@ -62,7 +64,7 @@ func newSpill(dir *fs.OutDir, temp string, bufBytes int, room int64) (*spill, er
 	return &spill{f: f, drop: drop, w: bufio.NewWriterSize(f, bufBytes), room: room &^ (slabBytes - 1)}, nil
 }
 
-// spillFile makes the file of a spill. drop removes it.
+// spillFile creates the file of a spill. drop removes the file.
 func spillFile(dir *fs.OutDir, temp string) (f tempFile, drop func() error, err error) {
 	if temp == "" {
 		f, err = dir.Create(spillName)
@@ -127,7 +129,7 @@ func (s *spill) write(b []byte) error {
 	return fs.Explain(s.f.Name(), err)
 }
 
-// ReadAt implements io.ReaderAt over slabs and file.
+// ReadAt implements io.ReaderAt over the slabs and the file.
 func (s *spill) ReadAt(p []byte, off int64) (n int, err error) {
 	for n < len(p) && off < s.held {
 		c := copy(p[n:], s.slabs[off/slabBytes][off%slabBytes:min(slabBytes, s.held-off/slabBytes*slabBytes)])
@@ -143,7 +145,7 @@ func (s *spill) ReadAt(p []byte, off int64) (n int, err error) {
 
 func (s *spill) flush() error { return fs.Explain(s.f.Name(), s.w.Flush()) }
 
-// remove frees the memory and removes the file.
+// remove releases the memory and removes the file.
 func (s *spill) remove() error {
 	s.slabs = nil
 	if err := errors.Join(s.f.Close(), s.drop()); err != nil {
@@ -152,14 +154,14 @@ func (s *spill) remove() error {
 	return nil
 }
 
-// reader reads the rows of one shard; several may run at once.
+// reader returns a reader of one shard's rows. Several readers may be used concurrently.
 func (s *spill) reader(shard int, bufBytes int) *spillReader {
 	sh := s.shards[shard]
 	section := io.NewSectionReader(s, sh.off, sh.end-sh.off)
 	return &spillReader{name: s.f.Name(), r: bufio.NewReaderSize(section, bufBytes)}
 }
 
-// spillReader yields rows; its slices are valid until the next one.
+// spillReader yields rows. Its slices are valid until the next call of next.
 type spillReader struct {
 	name   string
 	r      *bufio.Reader
@@ -170,12 +172,13 @@ type spillReader struct {
 	numbers []number
 }
 
-// number is a number of a table, before it is standardised.
+// number is a number of a table before it is standardised.
 type number struct {
 	index uint32
 	value float64
 }
 
+// next reads the next row.
 func (r *spillReader) next() error {
 	var head [12]byte
 	if _, err := io.ReadFull(r.r, head[:]); err != nil {

@@ -11,35 +11,45 @@ import (
 )
 
 // Strings turn lines LABEL[,LABEL...]<TAB>SEQUENCE into the features of a string kernel ([JMLR]
-// 2.2). There is one feature for each string u of p symbols, so that the inner product of two
-// rows is the normalised kernel:
+// 2.2). There is one feature for each string u of p symbols, so that the inner product of two rows
+// is the normalised kernel:
 //
 //	spectrum   phi_u(s) = how often u occurs in s
 //	gappy      phi_u(s) = sum over occurrences of u in s, with gaps of g symbols in all at most, of decay^gaps
 //
-// (Leslie, Eskin, Noble 2002; Lodhi et al. 2002. The latter raise decay to the length of the
-// whole span, which differs by the factor decay^p, and normalising removes that.) The index of u
-// is the number that its symbols write in the alphabet's base, plus 1. So two strings never share
-// a feature, there is no vocabulary, and data read with the same options have the same features.
-// The zero value: lines are no sequences.
+// (Leslie, Eskin, Noble 2002; Lodhi et al. 2002. The latter raise decay to the length of the whole
+// span, which differs by the factor decay^p, and normalising removes that.) The index of u is the
+// number that its symbols write in the alphabet's base, plus 1. So two strings never share a
+// feature, there is no vocabulary, and data read with the same options have the same features. The
+// zero value reads no line as a sequence.
 type Strings struct {
-	Kernel   string // spectrum or gappy; "": none
-	Length   int    // p
-	Gaps     int    // g, of gappy
-	Decay    float64
-	Alphabet string // letters, printable or bytes
+	// Kernel is "spectrum" or "gappy". It is empty if lines are not sequences.
+	Kernel string
+
+	// Length is p, the number of symbols of a string.
+	Length int
+
+	// Gaps is g, the largest number of gaps in an occurrence. Only the gappy kernel has gaps.
+	Gaps int
+
+	// Decay is the factor per gap, above 0 and at most 1. Only the gappy kernel uses it.
+	Decay float64
+
+	// Alphabet is the set of symbols: "letters", "printable" or "bytes".
+	Alphabet string
 }
 
-// Kernels and Alphabets are the values of Strings' fields.
+// Kernels and Alphabets list the values that the fields of Strings accept.
 var (
 	Kernels   = []string{"spectrum", "gappy"}
 	Alphabets = []string{"letters", "printable", "bytes"}
 )
 
-// maxGapped bounds how many occurrences may begin at one symbol.
+// maxGapped bounds the number of occurrences that may begin at one symbol.
 const maxGapped = 10000
 
-// Flags are the flags of `taxon ingest --strings` that make these features; "": none.
+// Flags returns the flags of `taxon ingest --strings` that give these features. It is empty if no
+// line is a sequence.
 func (o *Strings) Flags() string {
 	switch o.Kernel {
 	case "":
@@ -51,7 +61,7 @@ func (o *Strings) Flags() string {
 		o.Gaps, o.Decay, o.Alphabet))
 }
 
-// symbols is the number of symbols, and the byte of the first.
+// symbols returns the number of symbols of the alphabet, and its first byte.
 func (o *Strings) symbols() (n, first int) {
 	switch o.Alphabet {
 	case "letters":
@@ -62,7 +72,7 @@ func (o *Strings) symbols() (n, first int) {
 	return 256, 0
 }
 
-// longest is the greatest p for which all strings have different indices.
+// longest returns the greatest length p for which all strings have different indices.
 func (o *Strings) longest() (p int) {
 	n, _ := o.symbols()
 	for all := n; all < maxIndex; all *= n {
@@ -71,7 +81,7 @@ func (o *Strings) longest() (p int) {
 	return p
 }
 
-// Check returns what is wrong with the options.
+// Check returns an error that says which option is invalid.
 func (o *Strings) Check() error {
 	if o.Kernel == "" {
 		return nil
@@ -87,7 +97,7 @@ func (o *Strings) Check() error {
 	if o.Kernel == "spectrum" {
 		return nil
 	}
-	ways := 1.0 // of g gaps or fewer between p symbols
+	ways := 1.0 // number of ways to put g gaps or fewer between p symbols
 	for k := 1; k <= o.Gaps; k++ {
 		ways = ways * float64(o.Length-1+k) / float64(k)
 	}
@@ -101,20 +111,21 @@ func (o *Strings) Check() error {
 	return nil
 }
 
-// occurrence is a string in a sequence, with its share of phi.
+// occurrence is the index of a string that occurs in a sequence, and the occurrence's weight in
+// phi.
 type occurrence struct {
 	index  uint32
 	weight float64
 }
 
-// stringRow has the scratch memory of rows.
+// stringRow converts lines to rows. It owns the scratch memory.
 type stringRow struct {
 	o    Strings
 	code []uint32
 	all  []occurrence
 }
 
-// parse reads a line into a row of unit length, indices ascending.
+// parse parses a line into a row of unit length with ascending indices.
 func (s *stringRow) parse(line []byte, row *Row) error {
 	if err := parseTextLine(line, row); err != nil {
 		return err
@@ -157,8 +168,9 @@ func (s *stringRow) parse(line []byte, row *Row) error {
 	return nil
 }
 
-// from adds the occurrences that continue with the symbol at `at`. They have left more symbols,
-// with at most so many gaps between them.
+// from adds the occurrences whose next symbol is at position `at`. They have `left` more symbols,
+// that one included, with at most `gaps` gaps between them. prefix and weight are those of the
+// symbols before, and n is the size of the alphabet. It recurses once per symbol.
 func (s *stringRow) from(at, left, gaps int, prefix uint32, weight float64, n uint32) {
 	prefix = prefix*n + s.code[at]
 	if left == 1 {

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// kernel is the string kernel by comparing every two subsequences, by recursion over both.
+// kernel computes the string kernel by comparing every two subsequences, by recursion over both
+// strings.
 func kernel(a, b string, p, gaps int, decay float64) (sum float64) {
 	of := func(s string) map[string]float64 {
 		out := map[string]float64{}
@@ -45,8 +46,8 @@ func kernel(a, b string, p, gaps int, decay float64) (sum float64) {
 	return sum
 }
 
-// TestStringKernels: products of the rows are the normalised kernels; features ascend, and are the
-// same wherever a line stands.
+// TestStringKernels checks that inner products of the rows are the normalised kernels. The features
+// ascend, and are the same wherever a line occurs.
 func TestStringKernels(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, o := range []Strings{{"spectrum", 2, 0, 0, "letters"}, {"spectrum", 4, 3, 0.5, "printable"},
@@ -98,8 +99,8 @@ func TestStringKernels(t *testing.T) {
 	}
 }
 
-// TestStringsIngested: sequences are ingested as vectors, in parts and as a whole alike, and what
-// the alphabet lacks is an error with its line.
+// TestStringsIngested checks that sequences are ingested as vectors, from parts and from a single
+// file alike, and that a symbol outside the alphabet is an error with its line.
 func TestStringsIngested(t *testing.T) {
 	dir := t.TempDir()
 	var b strings.Builder

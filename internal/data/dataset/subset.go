@@ -9,10 +9,11 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// Subset copies the given rows, ascending, into a set of its own in memory: the folds of a
-// search. Columns, labels, vocabulary and idf are those of s, and shared with it, whether or not
-// the rows use them. A label without rows has no instances. Its fingerprint is made from that of
-// s and the rows. O(nonzeros of the rows) time and memory.
+// Subset copies the given rows, which must be ascending, into a set of its own in memory, for
+// example a fold of a cross-validation. Columns, labels, vocabulary and idf are those of s and
+// shared with it, whether or not the rows use them. A label may thus have no instances. The
+// fingerprint is derived from that of s and the rows. Subset takes O(nonzeros of the rows) time and
+// memory.
 func (s *Set) Subset(rows []uint32) *Set {
 	t := *s
 	t.maps, t.Warnings = nil, nil
@@ -50,7 +51,7 @@ func (s *Set) Subset(rows []uint32) *Set {
 	return &t
 }
 
-// Bitmap encodes rows of a set of n as bits: row i is bit i%8 of byte i/8.
+// Bitmap encodes a subset of n rows as bits: row i is bit i%8 of byte i/8.
 func Bitmap(rows []uint32, n int) []byte {
 	bits := make([]byte, (n+7)/8)
 	for _, r := range rows {
@@ -59,7 +60,7 @@ func Bitmap(rows []uint32, n int) []byte {
 	return bits
 }
 
-// Part is the Subset of the rows in a Bitmap. Closing it closes s.
+// Part returns the Subset of the rows in a Bitmap. Closing the subset closes s.
 func (s *Set) Part(bits []byte) (*Set, error) {
 	n := s.Matrix.Rows
 	if len(bits) != (n+7)/8 || n%8 != 0 && bits[n/8]>>(n%8) != 0 {

@@ -12,7 +12,7 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// TestSubset compares a subset with the rows it was made of.
+// TestSubset compares a subset with the rows from which it was made.
 func TestSubset(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "d.svm")
@@ -67,7 +67,7 @@ func TestSubset(t *testing.T) {
 	}
 }
 
-// TestPart checks that bits name rows, and that those of another set are refused.
+// TestPart checks that the bits select rows, and that bits of another set are refused.
 func TestPart(t *testing.T) {
 	s := &Set{Matrix: sparse.FromRows(1, make([][]uint32, 11), make([][]float32, 11)), LabelBegin: make([]uint64, 12),
 		Fingerprint: "f"}

@@ -14,20 +14,22 @@ import (
 	"taxon/internal/fs"
 )
 
-// tableFile is the table.Schema of a set that was read from tables.
+// tableFile holds the table.Schema of a set that was read from tables.
 const tableFile = "table.json"
 
-// spread is the running mean and variance of a column of numbers. The zero value has none.
+// spread computes the mean and variance of a column of numbers as the numbers arrive (Welford's
+// method). The zero value has no numbers.
 type spread struct {
 	rows          int64
 	mean, squares float64
 
-	// The same of the differences from the first number, which keep the digits of large numbers that
-	// hardly differ, and the largest difference.
+	// These fields hold the mean and the sum of squares of the differences from the first number,
+	// and the largest difference. They keep the digits of large numbers that differ only slightly.
 	first                          float64
 	meanOff, squaresOff, differing float64
 }
 
+// add adds a number to the column.
 func (s *spread) add(x float64) {
 	if s.rows == 0 {
 		s.first = x
@@ -44,20 +46,22 @@ func (s *spread) add(x float64) {
 	s.differing = max(s.differing, math.Abs(off))
 }
 
-// narrow is the standard deviation, as a share of the mean, up to which the differences from the first
-// number are better than the numbers themselves, of whose 16 digits it takes half.
+// narrow is a bound on the standard deviation relative to the mean. At or below it, the statistics
+// of the differences from the first number are more precise than those of the numbers themselves,
+// which have lost half of their 16 digits to cancellation.
 const narrow = 1e-7
 
-// standard is the mean and the standard deviation, which is above 0 unless all numbers are the same.
+// standard returns the mean and the standard deviation. The deviation is 0 only if all numbers are
+// equal.
 func (s *spread) standard() (mean, deviation float64) {
 	if sd := math.Sqrt(s.squares / float64(max(s.rows, 1))); sd > narrow*math.Abs(s.mean) {
 		return s.mean, sd
 	}
 	sd := math.Sqrt(s.squaresOff / float64(max(s.rows, 1)))
-	return s.first + s.meanOff, cmp.Or(sd, s.differing) // the squares of tiny differences are 0
+	return s.first + s.meanOff, cmp.Or(sd, s.differing) // the squares of tiny differences underflow to 0
 }
 
-// readTable takes all rows of a table.
+// readTable reads all rows of a table.
 func (in *intake) readTable(ctx context.Context, path string) error {
 	if in.form != "" && in.schema == nil {
 		return fs.Inputf(path, 0, "is a table, and files before it are none: ingest one kind of file at a time")
@@ -122,7 +126,7 @@ func (in *intake) readTable(ctx context.Context, path string) error {
 		err = in.add(batchRow{line: row.Line, text: row.Text, numbers: numbers}, row.Labels, index, bits)
 		if weight := (*weightError)(nil); errors.As(err, &weight) {
 			if err = r.Refuse(weight.err); err == nil {
-				in.stats.LeftOut-- // it is broken, not of weight 0
+				in.stats.LeftOut-- // the row is invalid, its weight is not 0
 			}
 		}
 		if err != nil {
@@ -135,7 +139,7 @@ func (in *intake) readTable(ctx context.Context, path string) error {
 	return nil
 }
 
-// sizeOf is the size of all inputs, if known.
+// sizeOf returns the size of all inputs, or -1 if it is unknown.
 func (in *intake) sizeOf(size int64) int64 {
 	if len(in.o.Paths) == 1 {
 		return size
@@ -153,8 +157,8 @@ func (in *intake) measure(numbers []number) {
 	}
 }
 
-// numbers is how many features of rows that also have text are numbers. They have the first
-// indices.
+// numbers returns how many features are numbers in rows that also have text. The indices of numbers
+// come before those of words.
 func (in *intake) numbers() int {
 	if !in.schema.Both() {
 		return 0
@@ -162,9 +166,9 @@ func (in *intake) numbers() int {
 	return in.schema.Width()
 }
 
-// standardise finds the shift and the scale for each number: to mean 0 and variance 1 over the
-// rows that have it. Numbers in lists stay as they are. A number that is the same in all rows is
-// no feature.
+// standardise finds the shift and the scale of each number: to mean 0 and variance 1 over the rows
+// that have the number. Numbers in lists are not scaled. A number that is equal in all rows does
+// not become a feature.
 func (p *publisher) standardise() {
 	s := p.in.schema
 	if s == nil || len(s.Features) == 0 {
@@ -190,7 +194,7 @@ func (p *publisher) standardise() {
 	}
 }
 
-// writeTable writes the schema.
+// writeTable writes the schema of the tables.
 func (p *publisher) writeTable(context.Context) error {
 	if p.in.schema == nil {
 		return nil
@@ -202,7 +206,7 @@ func (p *publisher) writeTable(context.Context) error {
 	return p.dir.Write(tableFile, append(doc, '\n'))
 }
 
-// readTable reads the schema if the folder has one.
+// readTable reads the schema of the tables if the folder has one.
 func (o *opener) readTable() error {
 	b, ok := o.files[tableFile]
 	if !ok {
@@ -219,8 +223,8 @@ func (o *opener) readTable() error {
 	return nil
 }
 
-// Featureless says why a training on the set could learn nothing: no instance has a feature. nil: some
-// may have one.
+// Featureless returns an error that says why no instance of the set has a feature, so that there is
+// nothing to learn from. It returns nil if some instance may have one.
 func (s *Set) Featureless() error {
 	switch t := s.Table; {
 	case s.Stats.Columns > 0:
@@ -253,7 +257,7 @@ func (s *Set) Featureless() error {
 		"INDEX:VALUE ... (" + instead + ")")
 }
 
-// NotATable is the error for columns of a file that is read as lines.
+// NotATable returns the error for a file that is read as lines although the options name columns.
 func NotATable(path string) error {
 	if st, err := fs.Stat(path); err == nil && st.IsDir() && !fs.HasParts(path) {
 		return fs.NoParts(path)
@@ -262,12 +266,12 @@ func NotATable(path string) error {
 		"it is with ‹data-format=csv›, tsv, jsonl, parquet, arrow, npy or npz")
 }
 
-// weightError says that the weight of a row is invalid.
+// weightError is the error for an invalid weight of a row.
 type weightError struct{ err error }
 
 func (e *weightError) Error() string { return e.err.Error() }
 
-// FileReader reads the instances of a path: lines, or a table.
+// FileReader reads the instances of a path, which may hold lines or a table.
 type FileReader struct {
 	lines  *Reader
 	file   *fs.File
@@ -278,7 +282,7 @@ type FileReader struct {
 	form   string
 }
 
-// OpenReader opens a path of src (compressed or not) for reading; o.Name is set from it.
+// OpenReader opens a path of src, compressed or not, for reading. It sets o.Name from the path.
 func OpenReader(ctx context.Context, src fs.Source, path string, o ReaderOptions) (*FileReader, error) {
 	if form := o.Table.FormatOf(path, o.Text); form != "" {
 		t, err := table.Open(ctx, src, path, o.Table, o.Use)
@@ -298,7 +302,7 @@ func OpenReader(ctx context.Context, src fs.Source, path string, o ReaderOptions
 	return NewFileReader(f, nil, o), nil
 }
 
-// NewFileReader reads lines of an opened file, through `from` unless that is nil.
+// NewFileReader reads lines of an opened file, through `from` unless it is nil.
 func NewFileReader(f *fs.File, from *fs.CancelReader, o ReaderOptions) *FileReader {
 	if from != nil {
 		return &FileReader{lines: NewReader(from, o), file: f}
@@ -306,7 +310,7 @@ func NewFileReader(f *fs.File, from *fs.CancelReader, o ReaderOptions) *FileRead
 	return &FileReader{lines: NewReader(f, o), file: f}
 }
 
-// Read is Reader.Read.
+// Read returns the next instance, or io.EOF after the last, as Reader.Read does.
 func (r *FileReader) Read() (*Row, error) {
 	if r.lines != nil {
 		return r.lines.Read()
@@ -329,7 +333,8 @@ func (r *FileReader) Read() (*Row, error) {
 	return &r.row, nil
 }
 
-// Refuse reports the row of a table read last as broken; nil: it is passed over.
+// Refuse reports the table's row that was read last as invalid. It returns nil if the row may be
+// skipped.
 func (r *FileReader) Refuse(err error) error {
 	if r.table == nil {
 		return err
@@ -337,7 +342,7 @@ func (r *FileReader) Refuse(err error) error {
 	return r.table.Refuse(err)
 }
 
-// Counts is what was met so far.
+// Counts returns the counts so far.
 func (r *FileReader) Counts() Counts {
 	if r.lines != nil {
 		return r.lines.Counts()
@@ -346,7 +351,8 @@ func (r *FileReader) Counts() Counts {
 	return r.counts
 }
 
-// Form is libsvm, xmc or text, or the kind of the table; it is known after the first Read.
+// Form returns "libsvm", "xmc", "text" or the format of the table. It is known after the first
+// Read.
 func (r *FileReader) Form() string {
 	if r.lines != nil {
 		return r.lines.Form()
@@ -354,7 +360,7 @@ func (r *FileReader) Form() string {
 	return r.form
 }
 
-// Name is the path as messages show it.
+// Name returns the path as messages show it.
 func (r *FileReader) Name() string {
 	if r.lines != nil {
 		return r.file.Name()
@@ -362,7 +368,7 @@ func (r *FileReader) Name() string {
 	return r.table.Name()
 }
 
-// Size is the number of bytes as stored, -1: unknown.
+// Size returns the size of the input as stored, in bytes, or -1 if it is unknown.
 func (r *FileReader) Size() int64 {
 	if r.lines != nil {
 		return r.file.Size()
@@ -370,7 +376,7 @@ func (r *FileReader) Size() int64 {
 	return r.table.Size()
 }
 
-// BytesRead is how many of them were read.
+// BytesRead returns the number of stored bytes that have been read.
 func (r *FileReader) BytesRead() int64 {
 	if r.lines != nil {
 		return r.file.BytesRead()

@@ -55,7 +55,8 @@ func sameRows(a, b *Set) error {
 	return nil
 }
 
-// A table of texts is what lines of the same texts are, names and weights too, whatever its form.
+// TestTableOfTexts checks that a table of texts in any format gives the same set as lines of the
+// same texts, including names and weights.
 func TestTableOfTexts(t *testing.T) {
 	var lines, csv, jsonl strings.Builder
 	csv.WriteString("w,class,text\n")
@@ -85,8 +86,9 @@ func TestTableOfTexts(t *testing.T) {
 	}
 }
 
-// Rows of text and numbers are what text alone and numbers alone give, side by side; the reader
-// and the projection give the same. A broken first row does not say which columns have lists.
+// TestTableOfTextAndNumbers checks that rows of text and numbers have the features of the text
+// alone and of the numbers alone. Reader and projection agree. An invalid first row does not decide
+// which columns have lists.
 func TestTableOfTextAndNumbers(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"text":"broken","age":1,"v":"x","l":"c0"}` + "\n")
@@ -147,8 +149,9 @@ func TestTableOfTextAndNumbers(t *testing.T) {
 	}
 }
 
-// Numbers are standardised over the rows that have them; one that never changes is no feature;
-// lists stay as they are. A reader with the schema gives the same values.
+// TestTableOfNumbers checks that numbers are standardised over the rows that have them, that a
+// constant number is not a feature, and that lists are not scaled. A reader with the schema gives
+// the same values.
 func TestTableOfNumbers(t *testing.T) {
 	var b strings.Builder
 	for i := range 10 {
@@ -204,8 +207,9 @@ func TestTableOfNumbers(t *testing.T) {
 	}
 }
 
-// Large numbers with small differences, as times, ids and coordinates are, lose nothing before their
-// mean is taken off, in any kind of table; a column that never changes is named.
+// TestTableOfLargeNumbers checks that large numbers with small differences, such as times, ids and
+// coordinates, lose no digits before their mean is subtracted, in any kind of table. A constant
+// column is reported.
 func TestTableOfLargeNumbers(t *testing.T) {
 	type line struct {
 		T    int64   `parquet:"t" json:"t"`
@@ -268,8 +272,8 @@ func TestTableOfLargeNumbers(t *testing.T) {
 	}
 }
 
-// A column is constant only if all its numbers are the same: not if they differ in the last digits of a
-// float64, where the differences are all that is standardised.
+// TestNarrowColumns checks that a column counts as constant only if all its numbers are equal, and
+// not if they differ in the last digits of a float64.
 func TestNarrowColumns(t *testing.T) {
 	const rows = 50
 	for name, at := range map[string]func(i int) float64{
@@ -305,7 +309,7 @@ func TestNarrowColumns(t *testing.T) {
 		if err := sameRows(ingestPath(t, "x.jsonl", jsonl.String(), o), set); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if squares == 0 { // they are too small for float64
+		if squares == 0 { // they underflow in float64
 			continue
 		}
 		sd := math.Sqrt(squares / rows)
@@ -323,7 +327,7 @@ func TestNarrowColumns(t *testing.T) {
 	}
 }
 
-// Data without a feature are refused in the terms of their kind.
+// TestFeatureless checks that the error for data without a feature fits the kind of the data.
 func TestFeatureless(t *testing.T) {
 	number := Options{Table: table.Options{Columns: table.Columns{Features: []string{"a", "b"}, Label: "l"}}}
 	var least Bound
@@ -352,8 +356,8 @@ func TestFeatureless(t *testing.T) {
 	}
 }
 
-// --skip-broken in lines: as many as it says, whatever the threads, and who asks for each row gets
-// them empty.
+// TestSkipBrokenLines checks that --skip-broken skips the given number of lines, for any number of
+// threads, and that callers who need a result for each row get them as empty rows.
 func TestSkipBrokenLines(t *testing.T) {
 	var b strings.Builder
 	broken := 0
@@ -387,7 +391,8 @@ func TestSkipBrokenLines(t *testing.T) {
 	}
 }
 
-// Kinds of files are not mixed, and flags that do not fit are refused.
+// TestTableMistakes checks that kinds of files cannot be mixed, and that inapplicable flags are
+// refused.
 func TestTableMistakes(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"a.csv": "t,l,w\nx,y,1\n", "b.svm": "y 1:1\n",

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// parseTextLine reads label[,label...]<TAB>text. A line that begins with the tab, or consists of
+// parseTextLine parses label[,label...]<TAB>text. A line that begins with the tab, or consists of
 // blanks, has no label. Text has no comments.
 func parseTextLine(line []byte, row *Row) error {
 	if len(skipBlanks(line)) == 0 {
@@ -40,12 +40,12 @@ func parseTextLine(line []byte, row *Row) error {
 	return nil
 }
 
-// EachWord calls f with each word of a text, as defined in docs/formats.md: see eachWord.
+// EachWord calls f with each word of a text. docs/formats.md defines what a word is. See eachWord.
 func EachWord(text, scratch []byte, f func(word []byte)) []byte { return eachWord(text, scratch, f) }
 
 // eachWord calls f with each word of the text. A word is a longest run of letters and numbers
-// (categories L and N), lower-cased rune by rune. It is valid during the call. scratch is memory,
-// returned for the next text.
+// (categories L and N), lower-cased rune by rune. The word is valid during the call only. scratch
+// is memory, which is returned for the next text.
 func eachWord(text, scratch []byte, f func(word []byte)) []byte {
 	word := scratch[:0]
 	for i := 0; i < len(text); {
@@ -78,11 +78,11 @@ func eachWord(text, scratch []byte, f func(word []byte)) []byte {
 	return word
 }
 
-// words numbers the terms of texts by first appearance, from 1, in the first pass.
+// words numbers the terms of texts by first appearance, from 1, during the first pass.
 type words struct {
 	terms
 	ids   map[string]uint32
-	above uint32   // ids used by numbers; those of terms follow
+	above uint32   // ids taken by numbers; the ids of terms follow
 	list  []string // list[id-above-1]
 	index []uint32
 	tf    []uint32
@@ -93,7 +93,8 @@ func newWords(t terms) *words {
 	return &words{terms: t, ids: map[string]uint32{}, seen: map[uint32]uint32{}}
 }
 
-// count returns the distinct terms of a text, ascending by id, with their counts.
+// count returns the ids of the distinct terms of a text, ascending, and the number of times each
+// occurs.
 func (w *words) count(text []byte) (index, tf []uint32) {
 	clear(w.seen)
 	w.index, w.tf = w.index[:0], w.tf[:0]
@@ -116,10 +117,11 @@ func (w *words) count(text []byte) (index, tf []uint32) {
 	return w.index, w.tf
 }
 
-// minDocs is how many rows must have a word for it to become a feature.
+// minDocs is the default for the number of rows that must have a word for it to become a feature.
 const minDocs = 2
 
-// inverseFrequency is ln(N/df). A word that every row has gets 0, and is no feature.
+// inverseFrequency returns ln(N/df). It is 0 for a word that every row has, which does not become a
+// feature.
 func inverseFrequency(rows, df int64) float64 {
 	if df >= rows {
 		return 0
@@ -127,9 +129,9 @@ func inverseFrequency(rows, df int64) float64 {
 	return ln(float64(rows) / float64(df))
 }
 
-// weigh turns counts into the weights (1+ln tf) idf of a row of unit length, and puts them in
-// tf's place. pairs are (column, tf) as column<<32 | tf, ascending. The sum of squares runs in
-// that order, so it does not depend on the words' order in the text.
+// weigh replaces the counts of a row by the weights (1+ln tf) idf, scaled to unit length. pairs
+// holds column<<32 | tf, ascending by column; the weights take the place of tf. The sum of squares
+// is added up in that order, so it does not depend on the order of the words in the text.
 func weigh(pairs []uint64, idf []float64) {
 	var sum float64
 	for _, p := range pairs {
@@ -150,13 +152,15 @@ func termWeight(tf uint32, idf float64) float64 {
 	return (1 + ln(float64(tf))) * idf
 }
 
-// ln is the natural logarithm of x >= 1, with the same bits on every CPU. math.Log is assembly on
-// some and fused on others, and its last bit would change fingerprints.
+// ln is the natural logarithm of x >= 1, with the same bits on every CPU. math.Log is implemented
+// in assembly on some CPUs and with fused operations on others; a difference in its last bit would
+// change fingerprints.
 //
 //	x = m 2^e, m in [sqrt(1/2), sqrt(2)); s = (m-1)/(m+1)
 //	ln x = e ln 2 + 2 (s + s^3/3 + s^5/5 + ...)
 //
-// |s| < 0.1716, so 12 terms leave less than 1e-18. The conversions prevent fused operations.
+// |s| < 0.1716, so the error after 12 terms is below 1e-18. The conversions prevent fused
+// operations.
 func ln(x float64) float64 {
 	const ln2Hi, ln2Lo = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 	m, exp := math.Frexp(x)

@@ -38,7 +38,7 @@ func TestTextWeights(t *testing.T) {
 	s := ingestString(t, filepath.Join(t.TempDir(), "set"), "a\tred dog dog zebra\nb\tcat dog Red DOG "+
 		"dog\nb\tcat\n\tred\nc\t...\n", Options{Text: true})
 	defer s.Close()
-	// red stands in 3 rows, cat and dog in 2 (the smaller word first), zebra in 1: dropped.
+	// red occurs in 3 rows, cat and dog in 2 (the smaller word first), zebra in 1: it is dropped.
 	if got := strings.Join(s.Vocabulary, " "); got != "red cat dog" || !slices.Equal(s.FeatureRows, []uint32{3, 2, 2}) ||
 		!slices.Equal(s.Feature, []uint32{1, 2, 3}) {
 		t.Fatalf("vocabulary %q, rows %v, features %v", got, s.FeatureRows, s.Feature)
@@ -66,7 +66,7 @@ func TestTextWeights(t *testing.T) {
 	}
 }
 
-// TestUbiquitousWord: a word of all rows weighs nothing and is no column.
+// TestUbiquitousWord checks that a word of all rows has weight 0 and is not a column.
 func TestUbiquitousWord(t *testing.T) {
 	s := ingestString(t, filepath.Join(t.TempDir(), "set"), "a\tthe dog\nb\tthe dog\nc\tthe cat\n", Options{Text: true})
 	defer s.Close()
@@ -75,7 +75,8 @@ func TestUbiquitousWord(t *testing.T) {
 	}
 }
 
-// TestProjectionOfText: the training rows project onto themselves, bit for bit.
+// TestProjectionOfText checks that the projection of the training rows gives the same rows, bit for
+// bit.
 func TestProjectionOfText(t *testing.T) {
 	s := ingestString(t, filepath.Join(t.TempDir(), "set"), smallText, Options{Text: true})
 	defer s.Close()
@@ -127,7 +128,7 @@ func checkProjection(t *testing.T, s *Set, text string, o ReaderOptions) {
 	}
 }
 
-// twinTerms lists a text's terms by slices of all its words.
+// twinTerms lists the terms of a text, computed from slices of all its words.
 func twinTerms(text string, n int, stop map[string]bool) (out []string) {
 	all := wordsOf(text)
 	for to := 1; to <= len(all); to++ {
@@ -148,7 +149,7 @@ func TestTerms(t *testing.T) {
 			for _, s := range []map[string]bool{nil, stop} {
 				var got []string
 				find := terms{ngrams: n, stop: s}
-				for range 2 { // it forgets the text before
+				for range 2 { // the second call must not depend on the first
 					got = nil
 					find.each([]byte(text), func(term []byte) { got = append(got, string(term)) })
 				}
@@ -160,8 +161,8 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// TestWordsOfASet: bigrams, stop words and bounds make the vocabulary, and the vocabulary alone
-// makes the same rows again.
+// TestWordsOfASet checks that n-grams, stop words and bounds determine the vocabulary, and that the
+// vocabulary alone reproduces the rows.
 func TestWordsOfASet(t *testing.T) {
 	text := "a\tthe state of the art\nb\tThe art of the state art\nb\tstate art, the state art\nc\tart\n\tof no state\n"
 	list := filepath.Join(t.TempDir(), "stop.txt")

@@ -16,23 +16,24 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// Positive weights lie within these bounds, so that products with C stay within float32.
+// Positive weights must lie within these bounds, so that products with C are representable in
+// float32.
 const (
 	minWeight = 1e-15
 	maxWeight = 1e15
 )
 
-// WeightReader reads a file of instances' weights, a line each.
+// WeightReader reads a file with the weights of instances, one per line.
 type WeightReader struct {
 	in     *fs.File
 	lines  *textio.Reader
 	read   int64
 	kept   int64
 	sum    float64
-	differ bool // one is not 1
+	differ bool // some weight is not 1
 }
 
-// OpenWeights opens such a file. The caller closes it.
+// OpenWeights opens a file of weights. The caller closes the reader.
 func OpenWeights(ctx context.Context, files fs.Source, path string) (*WeightReader, error) {
 	if path == fs.Stdin {
 		return nil, fs.Inputf("", 0, "instance weights from standard input: name a file")
@@ -44,7 +45,7 @@ func OpenWeights(ctx context.Context, files fs.Source, path string) (*WeightRead
 	return &WeightReader{in: in, lines: textio.NewReader(in, in.Name())}, nil
 }
 
-// Sum is the sum of the weights read; 0: all are 1.
+// Sum returns the sum of the weights read so far. It returns 0 if every weight is 1.
 func (w *WeightReader) Sum() float64 {
 	if w.differ {
 		return w.sum
@@ -59,18 +60,18 @@ func (w *WeightReader) Close() {
 	}
 }
 
-// weighing reads the weights along with the instances, and writes those of the instances that
-// stay.
+// weighing reads the weights along with the instances, and writes the weights of those instances
+// that are not left out.
 type weighing struct {
 	*WeightReader
 	to    *binaryFile
 	array *arrayWriter
-	text  string // of the table's present row
+	text  string // weight of the table's current row
 }
 
 func openWeights(ctx context.Context, o Options, dir *fs.OutDir) (w *weighing, err error) {
 	w = &weighing{WeightReader: &WeightReader{}}
-	if o.Weights == "" { // a column of a table
+	if o.Weights == "" { // the weights are a column of a table
 	} else if w.WeightReader, err = OpenWeights(ctx, o.FS, o.Weights); err != nil {
 		return nil, err
 	}
@@ -82,10 +83,10 @@ func openWeights(ctx context.Context, o Options, dir *fs.OutDir) (w *weighing, e
 	return w, nil
 }
 
-// next returns the weight of the next instance; 0: it is left out.
+// next returns the weight of the next instance. An instance of weight 0 is left out.
 func (w *weighing) next() (x float64, err error) {
 	if w.in == nil {
-		if x, err = w.take(w.text); err != nil {
+		if x, err = w.parse(w.text); err != nil {
 			err = &weightError{err}
 		}
 	} else {
@@ -97,7 +98,7 @@ func (w *weighing) next() (x float64, err error) {
 	return x, err
 }
 
-// Next returns the weight of the next instance; 0: it is left out.
+// Next returns the weight of the next instance. An instance of weight 0 is left out.
 func (w *WeightReader) Next() (float64, error) {
 	line, err := w.lines.Next()
 	if errors.Is(err, io.EOF) {
@@ -108,21 +109,21 @@ func (w *WeightReader) Next() (float64, error) {
 		return 0, err
 	}
 	w.read++
-	x, err := w.take(string(line))
+	x, err := w.parse(string(line))
 	if err != nil {
 		return 0, w.lines.Errorf("%v", err)
 	}
 	return x, nil
 }
 
-// take reads and counts a weight.
-func (w *WeightReader) take(text string) (float64, error) {
+// parse parses and counts a weight.
+func (w *WeightReader) parse(text string) (float64, error) {
 	text = strings.TrimSpace(text)
 	x, err := strconv.ParseFloat(text, 64)
 	switch {
 	case math.IsInf(x, 0) || math.IsNaN(x):
 		return 0, fmt.Errorf("weight %s is not finite: want a number of 0 or more", text)
-	case err != nil || strings.ContainsAny(text, "_xX"): // numbers must be decimal, as in the data
+	case err != nil || strings.ContainsAny(text, "_xX"): // only decimal numbers are valid, as in the data
 		return 0, fmt.Errorf("%s is not a number: want one weight an instance, 0 or more", strconv.Quote(text))
 	case x < 0:
 		return 0, fmt.Errorf("weight %s is below 0: want a number of 0 or more", text)
@@ -140,7 +141,7 @@ func outOfRange(x string) error {
 	return fmt.Errorf("weight %s: want 0, or a number from %g to %g", x, minWeight, maxWeight)
 }
 
-// End checks that no weight is left over, except blank lines, and that some weight is not 0.
+// End returns an error if weights are left over, blank lines aside, or if every weight is 0.
 func (w *WeightReader) End() error {
 	if w.in == nil { // the weights were in the data's rows
 		return w.someLeft("the weight column")
@@ -165,7 +166,7 @@ func (w *WeightReader) someLeft(where string) error {
 	return nil
 }
 
-// end checks that no weight is left over, and writes the file unless all weights are 1.
+// end checks that no weight is left over. It writes the file of weights unless every weight is 1.
 func (w *weighing) end(dir *fs.OutDir) error {
 	if err := w.End(); err != nil {
 		return err
@@ -180,13 +181,13 @@ func (w *weighing) end(dir *fs.OutDir) error {
 	return w.array.flush()
 }
 
-// close closes both files.
+// close closes both files. It returns err if it is not nil.
 func (w *weighing) close(err error) error {
 	w.Close()
 	return w.to.close(err)
 }
 
-// readWeights reads the weights if the folder has them.
+// readWeights reads the weights if the folder has any.
 func (o *opener) readWeights() error {
 	if _, ok := o.files[weightsFile]; !ok {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// weightsFileOf writes a file of weights, a line each.
+// weightsFileOf writes a file of weights, one per line.
 func weightsFileOf(t *testing.T, lines string) string {
 	path := filepath.Join(t.TempDir(), "w.txt")
 	if err := os.WriteFile(path, []byte(lines), 0o666); err != nil {
@@ -24,8 +24,8 @@ func weightsFileOf(t *testing.T, lines string) string {
 	return path
 }
 
-// TestWeights: a set with weights has them, row by row, and another fingerprint; a subset takes
-// its rows' weights with it.
+// TestWeights checks that a set has the weights of its rows and another fingerprint than without
+// weights. A subset has the weights of its rows.
 func TestWeights(t *testing.T) {
 	const data = "b,a 7:1 3:2.5\n\n# note\na 3:-1\n 9:4\nc\n"
 	plain := ingestString(t, filepath.Join(t.TempDir(), "plain"), data, Options{})
@@ -54,8 +54,8 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// TestWeightZero: an instance of weight 0 leaves the set that its line's absence leaves: its
-// labels, features and words are not there, and nothing counts it.
+// TestWeightZero checks that an instance of weight 0 has the same effect as none: its labels,
+// features and words are missing, and it is not counted.
 func TestWeightZero(t *testing.T) {
 	for _, c := range []struct{ data, rest, weights string }{
 		{"b,a 7:1\n 2:1\nd\nc 3:2\na 7:1\n", "c 3:2\na 7:1\n", "0\n0.0\n0\n2\n3\n"},
@@ -84,7 +84,7 @@ func TestWeightZero(t *testing.T) {
 	}
 }
 
-// TestWeightsRefused: each broken file of weights is refused with its line, or its name.
+// TestWeightsRefused checks that an invalid file of weights is refused with its line or its name.
 func TestWeightsRefused(t *testing.T) {
 	for lines, want := range map[string]string{
 		"1\n2\n":        "w.txt:2: the weights end here, and the data goes on",
@@ -117,7 +117,8 @@ func TestWeightsRefused(t *testing.T) {
 	}
 }
 
-// TestWeightsDamaged: weights that no ingest writes are refused, whatever their checksum says.
+// TestWeightsDamaged checks that weights which no ingest writes are refused even if their checksum
+// is correct.
 func TestWeightsDamaged(t *testing.T) {
 	for _, at := range []int{8, 16, 64 + 7, 64 + 8 + 7} {
 		dir := filepath.Join(t.TempDir(), "set")
@@ -138,8 +139,8 @@ func TestWeightsDamaged(t *testing.T) {
 	}
 }
 
-// A set that another program wrote with a weight out of range is refused by its instance, with the
-// range.
+// TestWeightOutOfRange checks that the error for a weight out of range, written by another program,
+// names the instance and the range.
 func TestWeightOutOfRange(t *testing.T) {
 	for _, x := range []float64{1e-20, 0, -1, 1e16, math.NaN(), math.Inf(1)} {
 		dir := filepath.Join(t.TempDir(), "set")

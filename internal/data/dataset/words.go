@@ -15,30 +15,39 @@ import (
 	"taxon/internal/fs"
 )
 
-// Words say which words of texts become features. The zero value: all single words that are in
-// two rows or more, but not in all. The result is the vocabulary; with it, a text can be turned
-// into features without Words.
+// Words select the words of texts that become features, the vocabulary. The zero value selects all
+// single words that occur in at least two rows, but not in all. Once the vocabulary is known, texts
+// can be converted to features without Words.
 type Words struct {
-	Ngrams int `json:"ngrams,omitempty"` // up to so many consecutive words form a feature, too; 0: 1
-	// words that are no features, nor parts of one: English, None or "", or the path of a file
+	// Ngrams is the largest number of consecutive words that form a feature. 0 stands for 1.
+	Ngrams int `json:"ngrams,omitempty"`
+
+	// StopWords lists words that become neither features nor parts of one. It is English, None,
+	// empty or the path of a file.
 	StopWords string `json:"stop_words,omitempty"`
-	MinDF     Bound  `json:"min_df,omitzero"` // least number of rows for a feature; not set: 2
-	MaxDF     Bound  `json:"max_df,omitzero"` // most rows for a feature; not set: all
+
+	// MinDF is the least number of rows that must have a word. The default is 2.
+	MinDF Bound `json:"min_df,omitzero"`
+
+	// MaxDF is the largest number of rows that may have a word. By default there is no limit,
+	// except that a word of all rows is not a feature.
+	MaxDF Bound `json:"max_df,omitzero"`
 }
 
-// Values of StopWords that are no paths.
+// These values of StopWords are not paths.
 const (
 	None    = "none"
 	English = "english"
 )
 
-// MaxNgrams bounds Words.Ngrams.
+// MaxNgrams is the largest value of Words.Ngrams.
 const MaxNgrams = 5
 
 //go:embed english.txt
 var english []byte
 
-// Flags are the command line's flags for words that are not the default.
+// Flags returns the command line's flags for the options that differ from the default, as (name,
+// value) pairs.
 func (w Words) Flags() (out [][2]string) {
 	add := func(wanted bool, flag, value string) {
 		if wanted {
@@ -52,13 +61,14 @@ func (w Words) Flags() (out [][2]string) {
 	return out
 }
 
-// Bound is a number of rows, or a share of all rows. It is a flag's value.
+// Bound is a number of rows, or a share of all rows. It implements the value of a flag.
 type Bound struct {
 	rows  int64
-	share float64 // used if it is above 0
+	share float64 // the share, in use if it is above 0
 }
 
-// Set reads a whole number of rows, at least 1, or, with a point in it, a share of all rows.
+// Set parses a whole number of rows, at least 1, or, if it has a decimal point, a share of all
+// rows.
 func (b *Bound) Set(s string) error {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil && n >= 1 && n <= maxRows {
 		*b = Bound{rows: n}
@@ -73,7 +83,7 @@ func (b *Bound) Set(s string) error {
 	return nil
 }
 
-// String is the inverse of Set; "": not set.
+// String is the inverse of Set. It is empty for a Bound that is not set.
 func (b *Bound) String() string {
 	switch {
 	case *b == Bound{}:
@@ -88,7 +98,7 @@ func (b *Bound) String() string {
 	return s
 }
 
-// Type names the values in help texts.
+// Type returns the name of the values in help texts.
 func (b *Bound) Type() string { return "number" }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -97,7 +107,7 @@ func (b Bound) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (b *Bound) UnmarshalText(text []byte) error { return b.Set(string(text)) }
 
-// of is the bound as a number of rows.
+// of converts the bound to a number of rows. It returns unset for a Bound that is not set.
 func (b Bound) of(rows int64, unset float64) float64 {
 	switch {
 	case b == Bound{}:
@@ -108,12 +118,12 @@ func (b Bound) of(rows int64, unset float64) float64 {
 	return float64(b.rows)
 }
 
-// keeps says whether a word that is in df of the rows is a feature.
+// keeps reports whether a word that occurs in df rows may become a feature.
 func (w *Words) keeps(df, rows int64) bool {
 	return float64(df) >= w.MinDF.of(rows, minDocs) && float64(df) <= w.MaxDF.of(rows, math.Inf(1))
 }
 
-// stopWords returns the list that StopWords names.
+// stopWords returns the words that StopWords stands for.
 func (w *Words) stopWords(ctx context.Context, files fs.Source) (map[string]bool, error) {
 	text := english
 	switch w.StopWords {
@@ -147,7 +157,8 @@ func (w *Words) stopWords(ctx context.Context, files fs.Source) (map[string]bool
 
 const maxStopWords = 16 << 20
 
-// Check returns what is wrong with the options; text says whether instances are text.
+// Check returns an error that says which option is invalid. text says whether the instances are
+// texts.
 func (w *Words) Check(text bool) error {
 	flags := w.Flags()
 	switch {
@@ -161,17 +172,17 @@ func (w *Words) Check(text bool) error {
 	return nil
 }
 
-// terms finds the features of texts: words that are no stop words, and up to so many consecutive
-// ones, joined by blanks.
+// terms finds the terms of a text: the words that are not stop words, and runs of up to ngrams
+// consecutive words, joined by blanks.
 type terms struct {
 	ngrams int
 	stop   map[string]bool
-	word   []byte // memory for eachWord
-	run    []byte // the last words, back to the last stop word
-	starts []int  // where the words begin in run
+	word   []byte // scratch memory for eachWord
+	run    []byte // the last words since the last stop word
+	starts []int  // offsets in run at which words begin
 }
 
-// each calls f with each term, which is valid during the call.
+// each calls f with each term. The term is valid during the call only.
 func (t *terms) each(text []byte, f func(term []byte)) {
 	t.run, t.starts = t.run[:0], t.starts[:0]
 	t.word = eachWord(text, t.word, func(word []byte) {
@@ -201,7 +212,7 @@ func (t *terms) each(text []byte, f func(term []byte)) {
 	})
 }
 
-// ngramsOf is the most words that a term of a vocabulary has.
+// ngramsOf returns the number of words in the longest term of a vocabulary.
 func ngramsOf(vocabulary []string) int {
 	most := 0
 	for _, term := range vocabulary {

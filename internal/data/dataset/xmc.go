@@ -6,15 +6,15 @@ import (
 	"strconv"
 )
 
-// xmcHeader is line 1 of the XMC form: the numbers of instances, features and labels. Every line
-// after it is an instance, even an empty one: some writers leave an instance without label and
-// feature empty.
+// xmcHeader is line 1 of the XMC form: the numbers of instances, features and labels. Every later
+// line is an instance, even an empty one, because some writers leave an instance without labels and
+// features empty.
 type xmcHeader struct {
 	rows, features, labels int64
 }
 
-// parseXMCHeader returns nil if the line is not three integers. No libsvm line is: its second
-// token would be a feature.
+// parseXMCHeader parses three integers. It returns nil for any other line. A libsvm line is never a
+// header, because its second token is a feature.
 func parseXMCHeader(line []byte) (*xmcHeader, error) {
 	fields := bytes.Fields(line)
 	if len(fields) != 3 {
@@ -38,16 +38,16 @@ func parseXMCHeader(line []byte) (*xmcHeader, error) {
 	return h, nil
 }
 
-// rule sets what the header says about the lines.
+// rule sets the parser's options that follow from the header.
 func (h *xmcHeader) rule(p *svmParser) {
 	p.zeroBased = true
 	p.limit = uint32(h.features - 1)
 }
 
-// take says whether a row is one of the announced instances, given the number of rows before it
-// and of its labels and features together. After the last announced instance, an empty row is
-// ignored and any other is an error.
-func (h *xmcHeader) take(before int64, content int) (bool, error) {
+// admits reports whether a row is one of the announced instances. before is the number of rows before
+// it, and content the number of its labels and features. After the last announced instance, an
+// empty row is ignored and any other row is an error.
+func (h *xmcHeader) admits(before int64, content int) (bool, error) {
 	if before >= h.rows && content > 0 {
 		return false, fmt.Errorf("one instance more than the %d that the header on line 1 announces (each line "+
 			"counts, an empty one too)", h.rows)
@@ -55,7 +55,7 @@ func (h *xmcHeader) take(before int64, content int) (bool, error) {
 	return before < h.rows, nil
 }
 
-// checkLabels checks a row against the header, and writes its labels in their shortest form.
+// checkLabels checks the labels of a row against the header, and writes them without leading zeros.
 func (h *xmcHeader) checkLabels(row *Row) error {
 	for i, name := range row.Labels {
 		v, err := strconv.ParseInt(string(name), 10, 64)
@@ -69,7 +69,7 @@ func (h *xmcHeader) checkLabels(row *Row) error {
 	return nil
 }
 
-// checkEnd compares the number of instances.
+// checkEnd compares the number of rows with the header's.
 func (h *xmcHeader) checkEnd(c Counts) error {
 	if c.Rows < h.rows {
 		return fmt.Errorf("the header announces %d instances, the file has %d: it is incomplete", h.rows, c.Rows)

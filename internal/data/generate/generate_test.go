@@ -53,7 +53,7 @@ func documents(t testing.TB, g *Source, n int, test bool) (out []document) {
 	return out
 }
 
-// TestShapeOfData makes a hundredth of lwiki and checks the stated laws on it.
+// TestShapeOfData generates a hundredth of lwiki and checks the documented laws.
 func TestShapeOfData(t *testing.T) {
 	s := small(t, "lwiki", 0.01)
 	g, err := New(s, 1)
@@ -94,7 +94,7 @@ func TestShapeOfData(t *testing.T) {
 	}
 	bySize, byWord := falling(sizes), falling(df)
 	within(t, "exponent of class sizes", slope(bySize, 11, 20, len(bySize)/4), -0.75, 0.15)
-	// Behind the commonest fiftieth, which no topic has, and the words of every other row.
+	// beyond the most frequent fiftieth, which no topic has, and the words of every other row
 	within(t, "exponent of words", slope(byWord, 4, 2000, 10000), -1, 0.1)
 	if used := float64(len(df)) / float64(s.Features); used < 0.7 {
 		t.Errorf("only %v of the features occur", used)
@@ -123,7 +123,7 @@ func TestShapeOfTree(t *testing.T) {
 	if deepest < 10 || deepest > 30 {
 		t.Errorf("depth %d", deepest)
 	}
-	// A density of exponent 7/3 is a rank law of exponent -3/4.
+	// a density of exponent 7/3 corresponds to a rank law of exponent -3/4
 	within(t, "exponent of children", slope(falling(children), 1, 10, 500), -0.75, 0.25)
 	s.Depth = 5
 	if tree = NewTree(s, 1); slices.ContainsFunc(tree.Parent[tree.Internals:], func(p int32) bool {
@@ -154,7 +154,7 @@ func falling[K comparable](counts map[K]int) []int {
 	return out
 }
 
-// slope fits log count against log(rank+shift) over ranks lo..hi.
+// slope fits log count to log(rank+shift) over ranks lo..hi.
 func slope(counts []int, shift float64, lo, hi int) float64 {
 	var n, sx, sy, sxx, sxy float64
 	for r := lo; r < hi; r++ {
@@ -164,8 +164,8 @@ func slope(counts []int, shift float64, lo, hi int) float64 {
 	return (n*sxy - sx*sy) / (n*sxx - sx*sx)
 }
 
-// TestRelativesShareWords: classes with a common parent are closer than others, which is
-// what a hierarchy has to offer.
+// TestRelativesShareWords checks that classes with a common parent are closer than others, so that
+// a hierarchy helps.
 func TestRelativesShareWords(t *testing.T) {
 	for _, dag := range []bool{false, true} {
 		s := small(t, "lwiki", 0.003)
@@ -231,8 +231,8 @@ func TestSizesAddUp(t *testing.T) {
 	})
 }
 
-// TestWriteIsDeterministic: threads change no byte, the seed does; a foreign folder is
-// not replaced; a DAG's edges lead from smaller to larger numbers.
+// TestWriteIsDeterministic checks that the bytes depend on the seed but not on threads, that a
+// foreign folder is not replaced, and that the edges of a DAG lead from smaller to larger numbers.
 func TestWriteIsDeterministic(t *testing.T) {
 	s := small(t, "lwiki", 0.001)
 	s.DAG = true

@@ -6,7 +6,8 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// Request is a shape like that of a data set, with some other counts: those above 0.
+// Request is a shape like that of a named data set, scaled. Each of its counts above 0 replaces the
+// count of that data set.
 type Request struct {
 	Like             string
 	Scale            float64
@@ -19,7 +20,7 @@ type Request struct {
 	Nonzeros, Labels float64
 }
 
-// Shape is the requested shape. Errors name counts by the flags of `taxon generate`.
+// Shape returns the requested shape. Its errors name counts by the flags of `taxon generate`.
 func (r *Request) Shape() (Shape, error) {
 	s, err := Like(r.Like, r.Scale)
 	if err != nil {
@@ -34,10 +35,10 @@ func (r *Request) Shape() (Shape, error) {
 			*c.to = c.from
 		}
 	}
-	if r.Classes > 0 && r.Internals == 0 { // keep the mean number of children
+	if r.Classes > 0 && r.Internals == 0 { // the mean number of children is kept
 		s.Internals = min(s.Internals, max(1, s.Classes/2))
 	}
-	if r.Depth == 1 && r.Internals == 0 { // all classes below the root
+	if r.Depth == 1 && r.Internals == 0 { // all classes are children of the root
 		s.Internals = min(s.Internals, 1)
 	}
 	if r.Nonzeros > 0 {
@@ -53,7 +54,7 @@ func (r *Request) Shape() (Shape, error) {
 	return s, s.Validate()
 }
 
-// fits refuses counts that contradict each other.
+// fits returns an error if counts contradict each other.
 func (r *Request) fits(s Shape) error {
 	from := func(given int, option string, n int) string {
 		if given > 0 {

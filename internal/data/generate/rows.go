@@ -8,22 +8,25 @@ import (
 	"strconv"
 )
 
-// Source makes the documents of a shape. It is immutable; goroutines may share it.
+// Source generates the documents of a shape. It is immutable; goroutines may share it.
 type Source struct {
 	Shape Shape
 	Tree  *Tree
-	Sizes []int32 // class -> documents whose first label it is
+	// Sizes maps a class to the number of documents of which it is the first label.
+	Sizes []int32
 
 	seed   uint64
 	words  *vocabulary
 	topics *topics
-	// class's place in depth-first order -> documents of the classes before it
+
+	// before maps a class's place in depth-first order to the number of documents of the preceding
+	// classes.
 	before     []int64
-	classOrder shuffle // document -> its place when documents are ordered by class
+	classOrder shuffle // document -> its place in the order by class
 	renumber   shuffle // word -> feature
 }
 
-// New prepares the documents of a shape; the seed changes all of them.
+// New prepares the documents of a shape. Another seed gives other documents and another hierarchy.
 func New(s Shape, seed uint64) (*Source, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -40,11 +43,11 @@ func New(s Shape, seed uint64) (*Source, error) {
 	return g, nil
 }
 
-// topicShare is how many in a thousand of a document's words come from the topics of its labels.
-// The others are drawn by their frequency in all text.
+// topicShare is the share of a document's words, in thousandths, that come from the topics of its
+// labels. The others are drawn by their frequency in all text.
 const topicShare = 450
 
-// maker is the scratch memory of one goroutine.
+// maker generates documents. It is the scratch memory of one goroutine.
 type maker struct {
 	g       *Source
 	state   uint64
@@ -64,7 +67,7 @@ func (m *maker) next() uint64 {
 	return mix(m.state)
 }
 
-// row makes document i, of the test data if test is set, and appends its line to out.
+// row generates document i, of the test data if test is set, and appends its line to out.
 func (m *maker) row(out []byte, i int, test bool) []byte {
 	g := m.g
 	kind := uint64(6)
@@ -93,7 +96,7 @@ func (m *maker) row(out []byte, i int, test bool) []byte {
 	return append(out, '\n')
 }
 
-// at is the class that is the first label of the document at a place.
+// at returns the class that is the first label of the document at a place.
 func (g *Source) at(place int64) int32 {
 	k, found := slices.BinarySearch(g.before, place)
 	if !found {
@@ -102,8 +105,9 @@ func (g *Source) at(place int64) int32 {
 	return g.Tree.order[k]
 }
 
-// label draws the labels: the first one and, on average, Labels-1 relatives of it. Relatives are
-// drawn by size from the classes below an ancestor, so all sizes grow by the same factor.
+// label draws the labels: the first label and, on average, Labels-1 of its relatives. Relatives are
+// drawn in proportion to their sizes from the classes below an ancestor, so that all sizes grow by
+// the same factor.
 func (m *maker) label(first int32) {
 	g := m.g
 	m.classes = append(m.classes[:0], first)
@@ -128,7 +132,7 @@ func (m *maker) label(first int32) {
 	m.total += len(m.classes)
 }
 
-// fill draws the words and turns them into a unit row.
+// fill draws the words of a document and converts them to a row of unit length.
 func (m *maker) fill() {
 	g := m.g
 	want := length(m.next(), g.Shape.Nonzeros)
@@ -145,7 +149,7 @@ func (m *maker) fill() {
 				distinct++
 			}
 		}
-		if len(m.ranks) > 4*want { // a topic of few words repeats them
+		if len(m.ranks) > 4*want { // words of a small topic repeat
 			break
 		}
 	}
@@ -159,11 +163,11 @@ func (m *maker) word() uint32 {
 	}
 	c := m.classes[below(mix(r, 1), len(m.classes))]
 	u := unit(mix(r, 2))
-	slot := int(float64(u*u) * slots) // the first slots most often
+	slot := int(float64(u*u) * slots) // squaring u*u prefers the first slots
 	return m.g.topics.word(int32(m.g.Tree.Internals)+c, slot)
 }
 
-// weigh turns the sorted words into pairs: tf-idf weights, unit length.
+// weigh converts the sorted words to pairs with tf-idf weights, scaled to unit length.
 func (m *maker) weigh() {
 	m.pairs = m.pairs[:0]
 	sum := 0.0
@@ -188,17 +192,17 @@ func (m *maker) weigh() {
 	slices.SortFunc(m.pairs, func(a, b pair) int { return int(a.index) - int(b.index) })
 }
 
-// classShare is the relative size of the class of rank r, from 0: (r+11)^-3/4. It uses square
-// roots, as these are the same on every CPU, and powers are not.
+// classShare returns the relative size of the class of rank r, from 0: (r+11)^-3/4. It is computed
+// by square roots, whose bits are the same on every CPU, unlike those of math.Pow.
 func classShare(r int) float64 {
 	root := math.Sqrt(float64(r + 11))
 	return 1 / float64(root*math.Sqrt(root))
 }
 
-// vocabulary draws words by their frequency. Words are ranks, from 0 for the commonest.
+// vocabulary draws words by their frequency. A word is its rank; the most frequent word has rank 0.
 type vocabulary struct {
 	upto []float64 // upto[r] is the sum of 1/(k+4) for k <= r: p_r ~ 1/(r+1+3)
-	mean float64   // words of a document, for the inverse frequency
+	mean float64   // words per document, for the inverse frequency
 }
 
 func newVocabulary(features int, mean float64) *vocabulary {
@@ -216,16 +220,16 @@ func (v *vocabulary) word(random uint64) uint32 {
 	return uint32(sort.SearchFloat64s(v.upto, u))
 }
 
-// inverse is about log2 of documents / documents with the word, at least 0.1. Between powers of
-// two the logarithm is interpolated linearly, which is exact on every CPU.
+// inverse returns about log2 of (documents / documents with the word), at least 0.1. Between powers
+// of two the logarithm is interpolated linearly, which is exact on every CPU.
 func (v *vocabulary) inverse(rank uint32) float64 {
 	p := 1 / float64(float64(rank+4)*v.upto[len(v.upto)-1]) * v.mean
 	m, e := math.Frexp(1 / p)
 	return max(0.1, float64(e-2)+2*m)
 }
 
-// topics gives every node the words of its subject. Nothing is stored: the word of a slot is
-// found by walking up to the ancestor that drew it.
+// topics assigns every node the words of its topic. Nothing is stored: the word of a slot is found
+// by walking up to the ancestor that drew it.
 type topics struct {
 	tree  *Tree
 	words *vocabulary
@@ -234,9 +238,12 @@ type topics struct {
 
 const (
 	slots = 64 // words of a topic
-	// kept is how many slots in a thousand a node takes from its parent.
+
+	// kept is the share of slots, in thousandths, that a node inherits from its parent.
 	kept = 800
-	// common is the share of the vocabulary, its most frequent words, that is in no topic.
+
+	// common is the share of the vocabulary that no topic contains: 1/common of it, the most
+	// frequent words.
 	common = 50
 )
 
@@ -250,7 +257,7 @@ func (t *topics) word(node int32, slot int) uint32 {
 	}
 }
 
-// fresh draws a word outside the commonest, if a few tries find one.
+// fresh draws a word outside the most frequent ones. It gives up after a few tries.
 func (t *topics) fresh(random uint64) (w uint32) {
 	for range 16 {
 		if w = t.words.word(random); int(w) >= len(t.words.upto)/common {
@@ -261,7 +268,8 @@ func (t *topics) fresh(random uint64) (w uint32) {
 	return w
 }
 
-// mix is a hash of words with good bits everywhere (SplitMix64's finisher between them).
+// mix hashes words with SplitMix64's finaliser between them, so that all bits of the result are
+// well mixed.
 func mix(words ...uint64) uint64 {
 	h := uint64(0x9e3779b97f4a7c15)
 	for _, w := range words {
@@ -274,17 +282,17 @@ func mix(words ...uint64) uint64 {
 	return h
 }
 
-// below maps 64 random bits evenly to 0..n-1.
+// below maps 64 random bits uniformly to 0..n-1.
 func below(random uint64, n int) int {
 	hi, _ := bits.Mul64(random, uint64(n))
 	return int(hi)
 }
 
-// unit maps random bits to [0,1).
+// unit maps 64 random bits uniformly to [0,1).
 func unit(random uint64) float64 { return float64(random>>11) * 0x1p-53 }
 
-// shuffle is a seeded permutation of 0..n-1 that needs no memory: four rounds of a Feistel
-// network over the next even power of two, repeated until the result is below n.
+// shuffle is a seeded permutation of 0..n-1 that takes no memory. It applies four rounds of a
+// Feistel network over the next even power of two, and repeats this until the result is below n.
 type shuffle struct {
 	n    int
 	half uint
@@ -308,14 +316,14 @@ func (s shuffle) at(i int) int {
 	}
 }
 
-// lengths are the quantiles 0, 1/32 .. 1 of a log-normal distribution with sigma 0.6, cut at both
-// ends, with mean 1 when interpolated. It is a table because the last bits of exp differ between
-// CPUs.
+// lengths holds the quantiles 0, 1/32 .. 1 of a log-normal distribution with sigma 0.6, truncated
+// at both ends. Interpolated linearly, its mean is 1. The values are tabulated because the last
+// bits of exp differ between CPUs.
 var lengths = [...]float64{0.147, 0.27, 0.329, 0.375, 0.414, 0.451, 0.485, 0.518, 0.551, 0.584, 0.616, 0.649, 0.682,
 	0.716, 0.752, 0.788, 0.826,
 	0.866, 0.908, 0.952, 1.0, 1.052, 1.108, 1.169, 1.238, 1.316, 1.407, 1.514, 1.647, 1.822, 2.074, 2.526, 4.645}
 
-// length draws the number of nonzeros of a document, about mean on average.
+// length draws the number of nonzeros of a document, whose expectation is about mean.
 func length(random uint64, mean float64) int {
 	i := below(random, len(lengths)-1)
 	f := unit(mix(random))

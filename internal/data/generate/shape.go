@@ -1,5 +1,5 @@
-// Package generate makes labelled documents with a class hierarchy, with a given shape and any
-// size. It is for tests and scaling studies, where no real data of that size are at hand.
+// Package generate generates labelled documents with a class hierarchy, of a given shape and of any
+// size. It serves tests and scaling studies for which no real data of that size are available.
 //
 // Three things follow a power law:
 //
@@ -8,12 +8,12 @@
 //   - the numbers of children: a density of exponent 7/3, by preferential attachment.
 //
 // Lengths of documents are log-normal with sigma 0.6. Each class has a topic of 64 words. A node
-// takes four in five of its parent's words and draws the rest anew. So relatives share words, and
-// a hierarchy helps. A document's further labels are relatives of its first.
+// takes four in five of its parent's words and draws the rest anew. So relatives share words, and a
+// hierarchy helps. A document's further labels are relatives of its first.
 //
-// Everything is a function of the shape and the seed. Each document has its own random sequence,
-// so the bytes depend neither on threads nor on the machine. Memory is a few words a node and
-// eight bytes a feature, for any number of documents.
+// Everything is a function of the shape and the seed. Each document has its own random sequence, so
+// the bytes depend neither on threads nor on the machine. Memory is a few words per node and
+// eight bytes per feature, for any number of documents.
 package generate
 
 import (
@@ -23,24 +23,37 @@ import (
 	"strings"
 )
 
-// Shape says what is made. Counts are those of the training data, unless they say otherwise.
+// Shape describes the data that are generated. Counts are those of the training data, unless they
+// say otherwise.
 type Shape struct {
 	Like      string  `json:"like"`
 	Scale     float64 `json:"scale"`
 	Instances int     `json:"instances"`
-	Test      int     `json:"test"` // instances of test data
-	Classes   int     `json:"classes"`
-	// inner nodes of the hierarchy, the root included; 0: no hierarchy
-	Internals  int     `json:"internals"`
-	Features   int     `json:"features"`
-	Nonzeros   float64 `json:"nonzeros"` // mean of an instance
-	Labels     float64 `json:"labels"`   // mean of an instance
-	Depth      int     `json:"depth"`    // most edges from the root to a class; 0: not bounded
-	DAG        bool    `json:"dag"`
-	MoreParent float64 `json:"more_parents"` // parents of a node beyond its first, on average, in a DAG
+
+	// Test is the number of test instances.
+	Test    int `json:"test"`
+	Classes int `json:"classes"`
+
+	// Internals is the number of internal nodes of the hierarchy, including the root. There is no
+	// hierarchy if it is 0.
+	Internals int `json:"internals"`
+	Features  int `json:"features"`
+
+	// Nonzeros is the mean number of nonzeros of an instance.
+	Nonzeros float64 `json:"nonzeros"`
+
+	// Labels is the mean number of labels of an instance.
+	Labels float64 `json:"labels"`
+
+	// Depth bounds the number of edges from the root to a class. It is unlimited if it is 0.
+	Depth int  `json:"depth"`
+	DAG   bool `json:"dag"`
+
+	// MoreParent is the mean number of parents that a node has beyond its first, in a DAG.
+	MoreParent float64 `json:"more_parents"`
 }
 
-// shapes are the data sets that can be imitated, at scale 1.
+// shapes lists the data sets that can be imitated, at scale 1.
 //
 //   - lwiki: counts from Gopal and Yang, Hierarchical Bayesian inference and recursive
 //     regularization for large-scale classification (TKDD 2015), Table 1, with 42 nonzeros an
@@ -56,7 +69,7 @@ var shapes = []Shape{
 	{Like: "flat", Instances: 44_317, Test: 10_113, Classes: 3_383, Features: 28_780, Nonzeros: 12.7, Labels: 1.02},
 }
 
-// Names are the data sets that Like knows.
+// Names lists the data sets that Like accepts.
 func Names() []string {
 	var out []string
 	for _, s := range shapes {
@@ -65,8 +78,8 @@ func Names() []string {
 	return out
 }
 
-// Like is the shape of a data set, scaled: instances, classes and inner nodes by scale, features
-// by scale^(3/4), as a vocabulary grows with its text (Heaps' law).
+// Like returns the shape of a data set, scaled. Instances, classes and internal nodes grow with
+// scale, and features with scale^(3/4), as a vocabulary grows with its text (Heaps' law).
 func Like(name string, scale float64) (Shape, error) {
 	i := slices.IndexFunc(shapes, func(s Shape) bool { return s.Like == name })
 	if i < 0 {
@@ -88,7 +101,7 @@ func Like(name string, scale float64) (Shape, error) {
 	return s, nil
 }
 
-// Validate returns what can't be made.
+// Validate returns an error if the shape cannot be generated.
 func (s Shape) Validate() error {
 	switch {
 	case s.Instances < 1 || s.Instances > math.MaxInt32 || s.Test < 0 || s.Test > math.MaxInt32:
@@ -106,7 +119,7 @@ func (s Shape) Validate() error {
 	case !(s.Labels >= 1 && s.Labels <= 100):
 		return fmt.Errorf("%v labels an instance: 1 to 100", s.Labels)
 	case s.Depth < 0:
-		return fmt.Errorf("depth %d: at least 1, or 0 for as it comes", s.Depth)
+		return fmt.Errorf("depth %d: at least 1, or 0 for no limit", s.Depth)
 	case s.Depth == 1 && s.Internals > 1:
 		return fmt.Errorf("depth 1 and %d inner nodes: the root alone has classes one edge away", s.Internals)
 	case !(s.MoreParent >= 0 && s.MoreParent <= 10):

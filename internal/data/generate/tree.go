@@ -5,30 +5,34 @@ import (
 	"slices"
 )
 
-// Tree is a generated hierarchy. Node 0 is the root; 1..Internals-1 are the other inner nodes,
-// each after its parent; then come the classes, as Internals+class. Without a hierarchy the root
-// stands for nothing and is not written.
+// Tree is a generated hierarchy. Node 0 is the root; 1..Internals-1 are the other internal nodes,
+// each after its parent; then come the classes, as Internals+class. Without a hierarchy the root is
+// a placeholder that is not written.
 type Tree struct {
 	Internals int
-	Parent    []int32 // first parent; -1 of the root
-	// nodes+1; further parents of n: More[MoreFrom[n]:MoreFrom[n+1]]
+
+	// Parent holds the first parent of each node. That of the root is -1.
+	Parent []int32
+
+	// MoreFrom has nodes+1 entries. The further parents of node n are
+	// More[MoreFrom[n]:MoreFrom[n+1]].
 	MoreFrom []int32
 	More     []int32
 	order    []int32 // classes in depth-first order of the first parents
 	place    []int32 // class -> its index in order
-	begin    []int32 // node -> index of the first class below it
-	end      []int32 // node -> index after the last
+	begin    []int32 // node -> index in order of the first class below it
+	end      []int32 // node -> index in order after the last
 }
 
-// Edges is the number of lines of the hierarchy's file.
+// Edges returns the number of lines of the hierarchy's file.
 func (t *Tree) Edges() int { return len(t.Parent) - 1 + len(t.More) }
 
-// attachment is how many children in a thousand choose a parent in proportion to its children so
-// far (the parent of a random node), instead of evenly. The number of children then has a density
-// of exponent 1 + 1/0.75 = 7/3.
+// attachment is the share of children, in thousandths, that choose a parent with probability
+// proportional to its current number of children (they take the parent of a random node). The
+// others choose uniformly. The number of children then has a density of exponent 1 + 1/0.75 = 7/3.
 const attachment = 750
 
-// NewTree grows a hierarchy. Every inner node has at least one class below it.
+// NewTree generates a hierarchy. Every internal node has at least one class below it.
 func NewTree(s Shape, seed uint64) *Tree {
 	in := max(1, s.Internals)
 	n := in + s.Classes
@@ -63,8 +67,8 @@ func NewTree(s Shape, seed uint64) *Tree {
 	return t
 }
 
-// assignParents assigns parents to the classes: first one class to each inner node without a
-// child.
+// assignParents assigns parents to the classes. Each internal node without a child gets a class
+// first.
 func (t *Tree) assignParents(classes int, children []int32, pick func(int) int32) {
 	c := 0
 	for i := range children {
@@ -81,8 +85,8 @@ func (t *Tree) assignParents(classes int, children []int32, pick func(int) int32
 	}
 }
 
-// addParents draws `mean` further parents a node. They have smaller numbers, which excludes
-// cycles.
+// addParents draws further parents, on average `mean` per node. They have smaller numbers than the
+// node, which rules out cycles.
 func (t *Tree) addParents(mean float64, rng *rand.Rand) {
 	t.MoreFrom = make([]int32, 1, len(t.Parent)+1)
 	for n := range t.Parent {
@@ -96,7 +100,7 @@ func (t *Tree) addParents(mean float64, rng *rand.Rand) {
 	}
 }
 
-// number finds the depth-first order of the classes.
+// number computes the depth-first order of the classes.
 func (t *Tree) number(children []int32) {
 	first := make([]int32, t.Internals+1)
 	for i, c := range children {
@@ -133,7 +137,7 @@ func (t *Tree) number(children []int32) {
 	}
 }
 
-// parent is the parent that random chooses among all of n's.
+// parent returns one of n's parents, chosen by the random bits.
 func (t *Tree) parent(n int32, random uint64) int32 {
 	if t.More == nil {
 		return t.Parent[n]
@@ -145,8 +149,8 @@ func (t *Tree) parent(n int32, random uint64) int32 {
 	return t.Parent[n]
 }
 
-// Sizes draws how many documents have each class as first label: a power law over the ranks, in
-// random order, at least one each, and `instances` in all.
+// Sizes draws the number of documents that have each class as their first label. The sizes follow a
+// power law over the ranks, in random order. Each is at least one, and they add up to s.Instances.
 func Sizes(s Shape, seed uint64) []int32 {
 	sizes := make([]int32, s.Classes)
 	// Find the largest k for which floor(k * law), plus one each, sums to at most instances.
@@ -169,7 +173,7 @@ func Sizes(s Shape, seed uint64) []int32 {
 		sizes[r] = int32(max(1, int(float64(lo*classShare(r)))))
 		left -= int(sizes[r])
 	}
-	for r := 0; left > 0; r = (r + 1) % len(sizes) { // distribute what rounding down lost
+	for r := 0; left > 0; r = (r + 1) % len(sizes) { // distribute what rounding down has lost
 		sizes[r]++
 		left--
 	}

@@ -15,7 +15,7 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// Names of the files in the folder that Write makes.
+// These files are in the folder that Write creates.
 const (
 	TrainFile     = "train.svm"
 	TestFile      = "test.svm"
@@ -23,28 +23,42 @@ const (
 	ShapeFile     = "shape.json"
 )
 
-// Options of a Write.
+// Options configures a Write.
 type Options struct {
-	Shape    Shape
-	Seed     uint64
-	Out      string // folder to make
-	Replace  bool   // a folder made by Write, or an empty one, is replaced
-	Threads  int    // 0: all cores
+	Shape Shape
+	Seed  uint64
+
+	// Out is the folder to create.
+	Out string
+
+	// Replace allows a folder that Write has created, or an empty one, to be replaced.
+	Replace bool
+
+	// Threads is the number of threads. All cores are used if it is 0.
+	Threads int
+
+	// Progress is called with the number of documents written and of all documents. It may be nil.
 	Progress func(done, total int64)
 }
 
-// Report of a Write: the exact counts, where Shape has averages.
+// Report describes the output of a Write. It has the exact counts where Shape has averages.
 type Report struct {
-	Shape  Shape  `json:"shape"`
-	Seed   uint64 `json:"seed"`
-	Nodes  int    `json:"nodes"` // of the hierarchy; 0: none
-	Edges  int    `json:"edges"`
-	Labels int64  `json:"label_entries"` // of the training data
-	Bytes  int64  `json:"bytes"`         // of the folder, without the shape's file
+	Shape Shape  `json:"shape"`
+	Seed  uint64 `json:"seed"`
+
+	// Nodes is the number of nodes of the hierarchy, or 0 if there is none.
+	Nodes int `json:"nodes"`
+	Edges int `json:"edges"`
+
+	// Labels counts the (row, label) pairs of the training data.
+	Labels int64 `json:"label_entries"`
+
+	// Bytes is the size of the folder without the shape's file.
+	Bytes int64 `json:"bytes"`
 }
 
-// Write makes a folder with training data, test data and hierarchy. If it fails or is cancelled
-// it leaves nothing behind.
+// Write creates a folder with training data, test data and a hierarchy. A failed or cancelled Write
+// leaves no files.
 func Write(ctx context.Context, o Options) (*Report, error) {
 	g, err := New(o.Shape, o.Seed)
 	if err != nil {
@@ -68,7 +82,7 @@ func Write(ctx context.Context, o Options) (*Report, error) {
 	return &w.report, dir.Commit()
 }
 
-// replaceable protects other people's folders.
+// replaceable reports whether the folder may be replaced, so that folders of others are protected.
 func replaceable(out string) bool {
 	names, err := fs.ReadDirNames(out)
 	if err != nil || len(names) == 0 {
@@ -127,10 +141,11 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// chunkRows is how many documents a goroutine makes at a time: some hundred kilobytes.
+// chunkRows is the number of documents that a goroutine generates at a time: some hundred
+// kilobytes.
 const chunkRows = 1024
 
-// rows writes n documents in order. Each thread makes a chunk at a time.
+// rows writes n documents in order. Each thread generates one chunk at a time.
 func (w *writer) rows(ctx context.Context, out io.Writer, n int, test bool) error {
 	makers := make([]maker, w.o.Threads)
 	chunks := make([][]byte, w.o.Threads)
@@ -173,7 +188,7 @@ func (w *writer) rows(ctx context.Context, out io.Writer, n int, test bool) erro
 	return nil
 }
 
-// write writes a line an edge: inner nodes are n0, n1 .., classes c0, c1 ..
+// write writes one line per edge. Internal nodes are called n0, n1 .., classes c0, c1 ..
 func (t *Tree) write(w io.Writer) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	name := func(b []byte, n int32) []byte {

@@ -10,7 +10,8 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// sample makes rows of classes that lie around centres, each class near the centre of its kin.
+// sample generates rows of classes that lie around centres. Classes of the same kin have centres
+// near each other.
 func sample(seed uint64, kin, perKin, rows, cols int) *Data {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var index [][]uint32
@@ -44,8 +45,8 @@ func sample(seed uint64, kin, perKin, rows, cols int) *Data {
 	return d
 }
 
-// twin is the tree again, by dense vectors, one thread and no sharing of memory: the parents
-// of the classes as sets of classes, which are the families, in order.
+// twin computes the same tree with dense vectors and one thread. It returns the families, which are
+// the sets of classes with a common parent, in order.
 func twin(d *Data, families int, seed uint64) [][]int32 {
 	mean := make([][]float64, len(d.Begin)-1)
 	var all []int32
@@ -126,7 +127,7 @@ func twin(d *Data, families int, seed uint64) [][]int32 {
 	return out
 }
 
-// families are a tree's sets of classes with one parent, in the parents' order.
+// families returns the sets of a tree's classes with a common parent, in the parents' order.
 func families(t *Tree) (out [][]int32) {
 	of := make([][]int32, len(t.Parent))
 	for c := range t.Classes {
@@ -163,7 +164,7 @@ func TestAgainstTwin(t *testing.T) {
 	}
 }
 
-// TestFindsKin: families that the data were made of are found.
+// TestFindsKin checks that the families from which the data were generated are found.
 func TestFindsKin(t *testing.T) {
 	d := sample(3, 4, 8, 6, 64)
 	for f, classes := range families(learned(t, d, Options{Families: 4})) {
@@ -173,8 +174,9 @@ func TestFindsKin(t *testing.T) {
 	}
 }
 
-// TestShape: each class has a parent, each inner node children, families are even, no inner
-// node has more than four inner children, and the order is one of a walk.
+// TestShape checks that each class has a parent and each internal node children, that families have
+// equal size, that no internal node has more than four internal children, and that the order is
+// that of a depth-first walk.
 func TestShape(t *testing.T) {
 	d := sample(1, 5, 80, 2, 60)
 	d.Begin = append(d.Begin, d.Begin[len(d.Begin)-1]) // a class without an instance
@@ -227,7 +229,7 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// TestKeepsTheLargest: a mean that is cut keeps its largest entries, and length 1.
+// TestKeepsTheLargest checks that a truncated mean keeps its largest entries and length 1.
 func TestKeepsTheLargest(t *testing.T) {
 	d := sample(5, 1, 1, 9, 30)
 	sum := make([]float64, 30)

@@ -10,33 +10,43 @@ import (
 	"sync/atomic"
 )
 
-// Options say how a tree is made.
+// Options configures Learn and Grow. The zero value is valid.
 type Options struct {
-	// at most one a class; 0: as many as give PerFamily classes each
+	// Families is the number of families, at most one per class. If it is 0, a family has PerFamily
+	// classes on average.
 	Families int
-	Seed     uint64
-	Threads  int
-	Progress func(done, all int) // may be nil; from several goroutines
+
+	// Seed determines the two classes with which each split begins.
+	Seed uint64
+
+	// Threads is the number of goroutines.
+	Threads int
+
+	// Progress is called with the amount of work done and the total, from several goroutines. It
+	// may be nil.
+	Progress func(done, all int)
 }
 
-// PerFamily is the default number of classes in a family.
+// PerFamily is the default for the mean number of classes in a family.
 const PerFamily = 16
 
-// levels: every so many splits in two make a level of the tree, so a node has at most four
-// children.
+// levels is the number of binary splits that form one level of the tree. A node thus has at most
+// 2^levels = 4 children.
 const levels = 2
 
-// rounds bounds the rounds of one split. Most splits stop changing earlier.
+// rounds bounds the iterations of one split. Most splits converge earlier.
 const rounds = 30
 
-// Tree is a tree over classes. Node n < Classes is a class; then come the root and the other
-// inner nodes.
+// Tree is a tree over classes. Nodes below Classes are the classes; then come the root and the
+// other internal nodes.
 type Tree struct {
-	Parent  []int32 // -1: of the root
+	// Parent holds the parent of each node. That of the root is -1.
+	Parent  []int32
 	Classes int
 }
 
-// Learn makes the tree of a data set's classes. A class without instances is a child of the root.
+// Learn builds the tree of a data set's classes. A class without instances becomes a child of the
+// root.
 func Learn(ctx context.Context, d *Data, o Options) (*Tree, error) {
 	v, err := Centroids(ctx, d, o.Threads)
 	if err != nil {
@@ -45,13 +55,13 @@ func Learn(ctx context.Context, d *Data, o Options) (*Tree, error) {
 	return Grow(ctx, v, o)
 }
 
-// Grow makes the tree of the classes that have vectors. A set of classes that is to become
+// Grow builds the tree of the classes from their vectors. A set of classes that is to become
 // several families is split in two, and each half gets its share of the families.
 //
-// A split is balanced 2-means: classes are sorted by their product with the difference of the
-// halves' means and cut in the middle, until no class moves. It begins at two classes that depend
-// on the seed and on the split's place in the tree. Sums are added in the order of classes, so
-// the tree is the same for any number of threads.
+// A split is balanced 2-means: classes are sorted by their inner product with the difference of the
+// halves' means and divided in the middle, until no class changes sides. It begins with two classes
+// that depend on the seed and on the split's place in the tree. Sums are added up in the order of
+// the classes, so the tree does not depend on the number of threads.
 func Grow(ctx context.Context, v *Vectors, o Options) (*Tree, error) {
 	g := &builder{ctx: ctx, v: v, o: o, scratch: make(chan *scratch, max(1, o.Threads))}
 	for range cap(g.scratch) {
@@ -79,11 +89,11 @@ func Grow(ctx context.Context, v *Vectors, o Options) (*Tree, error) {
 	return t, ctx.Err()
 }
 
-// Order lists the nodes depth first: a parent before its children, a node's inner nodes before
-// its classes.
+// Order lists the nodes depth first: a parent comes before its children, and a node's internal
+// children come before its classes.
 func (t *Tree) Order() []int32 {
 	children := make([][]int32, len(t.Parent))
-	for n := len(t.Parent) - 1; n >= 0; n-- { // pushed in this order, popped in the other
+	for n := len(t.Parent) - 1; n >= 0; n-- { // pushed in this order, popped in reverse
 		if p := t.Parent[n]; p >= 0 && n < t.Classes {
 			children[p] = append(children[p], int32(n))
 		}
@@ -100,13 +110,13 @@ func (t *Tree) Order() []int32 {
 	return out
 }
 
-// branch is a set of classes, and the halves into which it was split.
+// branch is a set of classes and the two halves into which it was split.
 type branch struct {
 	classes []int32
-	halves  []*branch // two, or none if it is a family
+	halves  []*branch // nil for a family
 }
 
-// add makes the nodes of a branch below a node: one at every `levels`-th split, and one for each
+// add creates the nodes of a branch below a node: one for every `levels`-th split, and one for each
 // family.
 func (t *Tree) add(b *branch, node int32, depth int) {
 	family := len(b.halves) == 0
@@ -128,19 +138,19 @@ type builder struct {
 	ctx     context.Context
 	v       *Vectors
 	o       Options
-	scratch chan *scratch // one for each thread
-	work    int           // most classes that all splits together look at
+	scratch chan *scratch // one per thread
+	work    int           // upper bound on the classes that all splits visit
 	done    atomic.Int64
 }
 
-// scratch is the memory of a split.
+// scratch is the memory of one split.
 type scratch struct {
-	difference []float64 // of the halves' means; zero between splits
-	score      []float64 // of each class
+	difference []float64 // difference of the halves' means; zero between splits
+	score      []float64 // score of each class
 }
 
-// grow splits classes, ascending, into families. place is 1 for all classes; the halves of place
-// p are 2p and 2p+1.
+// grow splits classes, which are ascending, into families. place identifies the split: it is 1 for
+// the set of all classes, and the halves of place p are 2p and 2p+1.
 func (g *builder) grow(classes []int32, families int, place uint64) *branch {
 	b := &branch{classes: classes}
 	if families <= 1 || g.ctx.Err() != nil {
@@ -156,7 +166,7 @@ func (g *builder) grow(classes []int32, families int, place uint64) *branch {
 	return b
 }
 
-// split puts n of the classes, of which there are at least two, on one side and the others on the
+// split puts n of the classes, of which there are at least two, on one side and the rest on the
 // other.
 func (g *builder) split(classes []int32, n int, place uint64) (one, other []int32) {
 	s := <-g.scratch
@@ -194,7 +204,7 @@ func (g *builder) split(classes []int32, n int, place uint64) (one, other []int3
 	return one, other
 }
 
-// add adds the vectors of classes, times a weight, to a sum.
+// add adds the vectors of classes, times a weight, to sum.
 func (g *builder) add(sum []float64, classes []int32, weight float64) {
 	for _, c := range classes {
 		index, value := g.v.of(c)
@@ -204,6 +214,7 @@ func (g *builder) add(sum []float64, classes []int32, weight float64) {
 	}
 }
 
+// clear sets the entries of sum that the classes' vectors touch to 0.
 func (g *builder) clear(sum []float64, classes []int32) {
 	for _, c := range classes {
 		index, _ := g.v.of(c)
@@ -213,10 +224,11 @@ func (g *builder) clear(sum []float64, classes []int32) {
 	}
 }
 
-// chunk is how many classes a thread scores at a time. Smaller splits use one thread.
+// chunk is the number of classes that a thread scores at a time. Smaller splits use a single
+// thread.
 const chunk = 1024
 
-// scores are the classes' products with the difference.
+// scores computes the inner product of each class with the difference of the means.
 func (g *builder) scores(s *scratch, classes []int32) {
 	share(g.o.Threads, (len(classes)+chunk-1)/chunk, func() func(int) {
 		return func(i int) {

@@ -15,8 +15,8 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// Vectors are the classes' vectors, each of length 1 or empty. Class c has entries
-// Begin[c]..Begin[c+1].
+// Vectors holds one sparse vector per class, of length 1 or empty. The entries of class c are at
+// Begin[c] up to Begin[c+1].
 type Vectors struct {
 	Columns int
 	Begin   []int
@@ -30,26 +30,28 @@ func (v *Vectors) of(class int32) ([]uint32, []float32) {
 	return v.Index[a:b], v.Value[a:b]
 }
 
-// Len is the number of classes.
+// Len returns the number of classes.
 func (v *Vectors) Len() int { return len(v.Begin) - 1 }
 
-// maxEntries bounds the entries of all vectors together: 8 bytes each.
+// maxEntries bounds the number of entries of all vectors together, of 8 bytes each.
 const maxEntries = 1 << 25
 
-// minKept is how many entries a class may keep, however many classes there are.
+// minKept is the number of entries that each class may have at least, regardless of the number of
+// classes.
 const minKept = 64
 
-// Data are instances and their classes.
+// Data holds instances and their classes.
 type Data struct {
 	Rows   *sparse.Matrix
-	Weight []float64 // of each row; nil: all 1
+	Weight []float64 // weight of each row; nil gives each row weight 1
 	Begin  []uint64  // rows of class c: Of[Begin[c]:Begin[c+1]]
 	Of     []uint32
 }
 
-// Centroids are the means of the classes' instances, with each instance and each mean scaled to
-// length 1. An instance of several classes counts in each. Of a mean the largest entries are
-// kept, as many as fit into memory for all classes. Rows are read one by one.
+// Centroids returns the means of the classes' instances, where each instance and each mean is
+// scaled to length 1. An instance of several classes counts in each of them. The vectors keep only
+// the largest entries of a mean, as many as fit into memory for all classes. Rows are read one by
+// one.
 func Centroids(ctx context.Context, d *Data, threads int) (*Vectors, error) {
 	classes := len(d.Begin) - 1
 	kept := max(minKept, maxEntries/max(classes, 1))
@@ -71,7 +73,7 @@ func Centroids(ctx context.Context, d *Data, threads int) (*Vectors, error) {
 	return v, ctx.Err()
 }
 
-// centroid is the mean of one class. sum is zero before and afterwards.
+// centroid returns the mean of one class. sum must be zero before the call and is zero after it.
 func (d *Data) centroid(class int, sum []float64, kept int) (index []uint32, value []float32) {
 	for _, r := range d.Of[d.Begin[class]:d.Begin[class+1]] {
 		columns, values := d.Rows.Row(int(r))
@@ -103,7 +105,7 @@ func (d *Data) centroid(class int, sum []float64, kept int) (index []uint32, val
 		index = index[:kept:kept]
 	}
 	slices.Sort(index)
-	// a sum may return to 0, and its column is then listed twice
+	// a sum may return to 0, so that its column is listed twice
 	index = slices.Compact(index)
 	square := 0.0
 	for _, f := range index {
@@ -120,8 +122,8 @@ func (d *Data) centroid(class int, sum []float64, kept int) (index []uint32, val
 	return index, value
 }
 
-// share runs the work that start returns on each of n items, in several goroutines. A panic of one,
-// also a fault in mapped memory, goes on in the caller.
+// share calls the function that start returns for each of n items, in several goroutines. A panic
+// in one of them, including a fault in mapped memory, is raised again in the caller.
 func share(threads, n int, start func() func(int)) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex

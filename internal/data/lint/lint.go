@@ -1,8 +1,8 @@
-// Package lint looks for likely mistakes in labelled data before a training: rows that are in
-// both training and test data, labels that differ by one letter, classes that can't be told
-// apart, a hierarchy whose names do not match the labels.
+// Package lint looks for likely mistakes in labelled data before a training: rows that are in both
+// training and test data, labels that differ by one letter, classes that are indistinguishable, a
+// hierarchy whose names do not match the labels.
 //
-// Findings are not errors. Errors are those of reading the data.
+// Findings are not errors. Run returns an error only if the data cannot be read.
 package lint
 
 import (
@@ -22,19 +22,26 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// Options say what is checked.
+// Options says which data are checked. Data is required.
 type Options struct {
-	Data       string
-	Test       string // "": none
-	Hierarchy  string // a file; "": none, or made from labels that are paths
-	Text       bool
-	ZeroBased  bool
-	Table      table.Options
-	TestLabels string // labels of a Test that is a matrix
+	Data string
+
+	// Test is the path of test data. It may be empty.
+	Test string
+
+	// Hierarchy is the path of a hierarchy. It is empty if there is none, or if it is derived from
+	// labels that are paths.
+	Hierarchy string
+	Text      bool
+	ZeroBased bool
+	Table     table.Options
+
+	// TestLabels is the path of the test data's labels. It is set only if Test is a matrix.
+	TestLabels string
 	Files      fs.Local
 }
 
-// Report is `taxon check --json`.
+// Report is the output of `taxon check --json`.
 type Report struct {
 	Instances     int64     `json:"instances"`
 	Classes       int       `json:"classes"`
@@ -44,43 +51,49 @@ type Report struct {
 
 // Finding is one kind of likely mistake.
 type Finding struct {
-	What     string   `json:"what"` // a key: see the table in docs/formats.md
-	Count    int64    `json:"count"`
-	About    string   `json:"about"`    // what it means
-	Examples []string `json:"examples"` // a few
+	// What is the key of the finding. docs/formats.md has a table of the keys.
+	What  string `json:"what"`
+	Count int64  `json:"count"`
+
+	// About explains the finding.
+	About string `json:"about"`
+
+	// Examples has a few examples.
+	Examples []string `json:"examples"`
 }
 
-// examples is how many examples a finding has.
+// examples is the largest number of examples of a finding.
 const examples = 5
 
 // key is a hash of a row's content.
 type key [16]byte
 
-// class is what is known about a label.
+// class holds the statistics of a label.
 type class struct {
 	rows int64
-	sum  [2]uint64 // sum of its rows' keys: equal for equal rows
+	// sum of its rows' keys; classes of equal rows have equal sums
+	sum [2]uint64
 }
 
-// side is one of the two data sets.
+// side holds the statistics of one of the two data sets, training or test.
 type side struct {
-	rows     map[key]int32 // content -> number of the label set of its first row
-	sets     []string      // of labels, by number
+	rows     map[key]int32 // content -> index in sets of the labels of its first row
+	sets     []string      // distinct label sets
 	setOf    map[string]int32
 	classes  map[string]*class
-	order    []string // labels as first met
+	order    []string // labels in order of first appearance
 	features map[string]bool
 	words    []byte
 	n        int64
 
-	broken   int64 // rows passed over
+	broken   int64 // invalid rows that were skipped
 	brokenAt []string
 
 	again, contradict int64
 	againAt, otherAt  []string
 }
 
-// Run reads everything and reports.
+// Run reads all data and reports what it found.
 func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) {
 	train, err := read(ctx, o, o.Data, ui, nil)
 	if err != nil {
@@ -93,9 +106,9 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 		}
 	}
 	add("broken", train.broken, broken, train.brokenAt)
-	add("repeated", train.again, "rows that stand in the data before, with the same labels", train.againAt)
-	add("contradictory", train.contradict, "rows that stand in the data before, with other labels: no model "+
-		"can have both right", train.otherAt)
+	add("repeated", train.again, "rows that occur earlier in the data, with the same labels", train.againAt)
+	add("contradictory", train.contradict, "rows that occur earlier in the data, with other labels: no model "+
+		"can get both right", train.otherAt)
 	train.ofClasses(add)
 	if lists := o.Table.Lists(train.order); len(lists) > 0 {
 		add("lists", int64(len(lists)), table.ListsMean, lists)
@@ -108,9 +121,10 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 	return r, ofHierarchy(ctx, o, train, add)
 }
 
-// broken is what the findings of both data sets say.
+// broken is the explanation of the finding "broken" for both data sets.
 const broken = "rows that can't be read: ‹skip-broken› passes over them, without it they are an error"
 
+// ofTest checks the test data against the training data.
 func ofTest(ctx context.Context, o Options, train *side, r *Report, ui progress.Reporter, add func(string, int64,
 	string, []string)) error {
 	o.Table.Labels = o.TestLabels
@@ -127,14 +141,14 @@ func ofTest(ctx context.Context, o Options, train *side, r *Report, ui progress.
 	}
 	r.TestInstances = test.n
 	add("test_broken", test.broken, broken, test.brokenAt)
-	add("in_both", leak, "rows of the test data that stand in the training data: measures would flatter the model", at)
+	add("in_both", leak, "rows of the test data that are also in the training data: the measures will be too good", at)
 	var unknown []string
 	for _, label := range test.order {
 		if train.classes[label] == nil {
 			unknown = append(unknown, label)
 		}
 	}
-	add("test_labels_only", int64(len(unknown)), "labels that only the test data have: the model can never give them",
+	add("test_labels_only", int64(len(unknown)), "labels that only the test data have: the model never predicts them",
 		unknown)
 	var only []string
 	for f := range test.features {
@@ -143,10 +157,11 @@ func ofTest(ctx context.Context, o Options, train *side, r *Report, ui progress.
 		}
 	}
 	slices.Sort(only)
-	add("test_features_only", int64(len(only)), "features that only the test data have: the model is blind to them", only)
+	add("test_features_only", int64(len(only)), "features that only the test data have: the model ignores them", only)
 	return nil
 }
 
+// ofHierarchy compares the hierarchy's names with the labels.
 func ofHierarchy(ctx context.Context, o Options, train *side, add func(string, int64, string, []string)) error {
 	var s *taxonomy.Structure
 	var err error
@@ -187,7 +202,7 @@ func ofHierarchy(ctx context.Context, o Options, train *side, add func(string, i
 	return nil
 }
 
-// read reads one data set, and calls each for every row.
+// read reads one data set and calls each for every row.
 func read(ctx context.Context, o Options, path string, ui progress.Reporter, each func(name string,
 	k key)) (*side, error) {
 	s := &side{rows: map[key]int32{}, setOf: map[string]int32{}, classes: map[string]*class{}, features: map[string]bool{}}
@@ -285,12 +300,12 @@ func appendExample(list []string, one string) []string {
 	return list
 }
 
-// ofClasses reports findings about labels and their rows.
+// ofClasses adds the findings about labels and their rows.
 func (s *side) ofClasses(add func(string, int64, string, []string)) {
 	var single, same, close, twice []string
 	names := newSameName()
 	twin := map[class]string{}
-	near := map[string]string{} // label without one of its letters -> label
+	near := map[string]string{} // label without one of its letters -> the label
 	for _, label := range s.order {
 		c := s.classes[label]
 		if c.rows == 1 {
@@ -310,9 +325,9 @@ func (s *side) ofClasses(add func(string, int64, string, []string)) {
 	}
 	add("single_row", int64(len(single)), "classes of one row: they are learned from it alone, and never "+
 		"measured by a hold-out", single)
-	add("same_rows", int64(len(same)), "classes with the same rows as another: they can't be told apart", same)
-	add("same_name", int64(len(twice)), "labels that are one name, but for case, blanks, invisible characters or "+
-		"how Unicode composes them (behind them: the code points that differ): the same class twice", twice)
+	add("same_rows", int64(len(same)), "classes with the same rows as another: no model can distinguish them", same)
+	add("same_name", int64(len(twice)), "labels that differ only in case, blanks, invisible characters or Unicode "+
+		"composition (the code points that differ follow): the same class twice?", twice)
 	add("alike", int64(len(close)), "labels that differ from another by a letter, blanks or marks: the same "+
 		"class twice?", close)
 }

@@ -20,7 +20,7 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// counts are the findings in short.
+// counts summarises the findings.
 func counts(r *Report) string {
 	var out []string
 	for _, f := range r.Findings {
@@ -51,8 +51,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// Labels that are one name are found however Unicode writes them, with what differs; lists in cells
-// are found where they are one class.
+// TestNames checks that labels which are the same name are found however Unicode encodes them, with
+// the difference shown, and that lists in cells are found if each is one class.
 func TestNames(t *testing.T) {
 	text := strings.Join([]string{"caf\u00e9", "cafe\u0301", "\ufb01sh", "fish", "Stra\u00dfe", "STRASSE", "a\u00a0b",
 		"a  b", "c\u200bd", "cd", "\uff21", "A", "\u2121", "tel", "e1", "e2", "x|y", "p; q", "['r', 's']", `["t"]`, "[u]",
@@ -89,7 +89,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Broken rows that are passed over are among the findings, and in no other.
+// TestBroken checks that invalid rows which are skipped are among the findings, in one finding
+// only.
 func TestBroken(t *testing.T) {
 	bad := "b 1:x\nb y\n"
 	o := Options{Data: write(t, "train.svm", "a 1:1\na 2:1\n"+bad), Test: write(t, "test.svm", "a 1:2\n"+bad),

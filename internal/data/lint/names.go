@@ -11,19 +11,20 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// sameName finds labels that are one name written in two ways, and shows what differs.
+// sameName finds labels that are the same name with different code points, and shows the
+// difference.
 type sameName struct {
 	fold cases.Caser
-	near map[string]string // normalised -> the label that was met first
+	near map[string]string // normalised label -> its first spelling
 }
 
 func newSameName() *sameName { return &sameName{cases.Fold(), map[string]string{}} }
 
-// of is the earlier label that has the same name; "": there is none.
+// of returns the earlier label that has the same name, or "" if there is none.
 func (s *sameName) of(label string) string {
 	name := norm.NFKC.String(s.fold.String(norm.NFKC.String(label)))
 	name = strings.Map(func(c rune) rune {
-		if unicode.Is(unicode.Cf, c) { // zero-width and other format characters
+		if unicode.Is(unicode.Cf, c) { // zero-width and other format characters are ignored
 			return -1
 		}
 		return c
@@ -48,7 +49,7 @@ func differ(a, b string) string {
 	return fmt.Sprintf("%s ~ %s (%s, %s)", shown(a), shown(b), points(x), points(y))
 }
 
-// shown is a label as it is if it has nothing invisible, else quoted.
+// shown returns the label, which is quoted if it contains invisible characters.
 func shown(label string) string {
 	if strings.TrimSpace(label) == label && !strings.ContainsFunc(label,
 		func(c rune) bool { return !unicode.IsPrint(c) }) {
@@ -57,7 +58,7 @@ func shown(label string) string {
 	return strconv.Quote(label)
 }
 
-// points lists code points, as U+0065 U+0301, up to a limit.
+// points lists code points, in the form U+0065 U+0301, up to a limit.
 func points(text []rune) string {
 	const most = 6
 	if len(text) == 0 {
@@ -73,8 +74,9 @@ func points(text []rune) string {
 	return strings.Join(out, " ")
 }
 
-// nearDuplicate is an earlier label that differs by at most one letter, ignoring blanks, case and
-// punctuation. Labels with digits, and short ones, are exempt, as they differ so on purpose.
+// nearDuplicate returns an earlier label that differs by at most one letter, ignoring blanks, case
+// and punctuation, or "" if there is none. Labels with digits and short labels are not compared,
+// because they usually differ on purpose.
 func nearDuplicate(near map[string]string, label string) string {
 	folded := []rune(strings.Map(func(c rune) rune {
 		if unicode.IsLetter(c) || unicode.IsDigit(c) {

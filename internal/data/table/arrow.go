@@ -15,22 +15,22 @@ import (
 	"taxon/internal/fs"
 )
 
-// arrowRecords reads Arrow's file format (.arrow, and .feather version 2) batch by batch, with
-// one batch in memory.
+// arrowRecords reads Arrow's file format (.arrow, and .feather version 2). It holds one record
+// batch in memory.
 type arrowRecords struct {
 	file     *os.File
 	in       *ipc.FileReader
 	bound    *bound
 	names    []string
-	used     []int     // columns of the file that are used
-	types    []logical // of those
+	used     []int     // indices of the columns in use
+	types    []logical // types of the columns in use
 	batch    arrow.RecordBatch
-	upcoming int // next batch
-	at       int // row in batch
+	upcoming int // index of the next batch
+	at       int // index of the current row in batch
 	row      int64
 }
 
-// openArrow opens the file behind f, as openParquet does.
+// openArrow opens the file behind f. Like openParquet, it copies a file without random access.
 func openArrow(f *fs.File, path string) (in records, err error) {
 	file, size, err := seekable(f, path, "arrow")
 	if err != nil {
@@ -47,7 +47,7 @@ func openArrow(f *fs.File, path string) (in records, err error) {
 		return nil, fmt.Errorf("is no Arrow file that can be read: %w", err)
 	}
 	a.bound.reset()
-	// Without its own limits the library still refuses what is larger than the file.
+	// the library's own limits are off; it still refuses lengths beyond the file's size
 	if a.in, err = ipc.NewFileReader(file, ipc.WithAllocator(a.bound), ipc.WithBodySizeLimit(0),
 		ipc.WithMetadataSizeLimit(0)); err != nil {
 		return nil, fmt.Errorf("is no Arrow file that can be read: %w", err)
@@ -92,7 +92,8 @@ func (a *arrowRecords) next() (line int64, err error) {
 
 func (a *arrowRecords) column(k int) (string, *logical) { return a.names[a.used[k]], &a.types[k] }
 
-// arrowSchema decodes the schema that Arrow's libraries leave in a Parquet file; nil: it can't be read.
+// arrowSchema decodes the schema that Arrow's libraries store in a Parquet file. It returns nil if
+// the schema cannot be decoded.
 func arrowSchema(encoded string) (schema *arrow.Schema) {
 	defer func() {
 		if recover() != nil {
@@ -111,7 +112,8 @@ func arrowSchema(encoded string) (schema *arrow.Schema) {
 	return r.Schema()
 }
 
-// plain is the type of a field's values, and the name of the extension type that says more of them.
+// plain returns the type of a field's values and the name of its extension type, which is empty for
+// an ordinary field.
 func plain(field arrow.Field) (t arrow.DataType, extension string) {
 	extension, _ = field.Metadata.GetValue(ipc.ExtensionTypeKeyName)
 	for t = field.Type; ; {
@@ -128,7 +130,7 @@ func plain(field arrow.Field) (t arrow.DataType, extension string) {
 	}
 }
 
-// arrowType is the type of a column.
+// arrowType returns the logical type of a column.
 func arrowType(field arrow.Field) (out logical) {
 	t, extension := plain(field)
 	if l, ok := t.(arrow.ListLikeType); ok && t.ID() != arrow.MAP {
@@ -182,8 +184,8 @@ func arrowType(field arrow.Field) (out logical) {
 	return refused("values of Arrow's type " + t.Name())
 }
 
-// resolve finds where a value is stored, behind dictionaries, runs and extension types. A value
-// that is null has no array.
+// resolve follows dictionaries, run-length encodings and extension types to the array and index
+// that store a value. A null value has no array.
 func resolve(in arrow.Array, at int) (arrow.Array, int) {
 	for {
 		if in.IsNull(at) || in.DataType().ID() == arrow.NULL {
@@ -220,7 +222,7 @@ func (a *arrowRecords) each(k int, f func(v value) error) (list bool, err error)
 	return true, err
 }
 
-// arrowValue reads a value where resolve has found it.
+// arrowValue reads a value at the place that resolve has returned.
 func (t *logical) arrowValue(in arrow.Array, at int) value {
 	switch v := in.(type) {
 	case nil:
@@ -273,7 +275,7 @@ func (t *logical) arrowValue(in arrow.Array, at int) value {
 		return t.moment(int64(v.Value(at)))
 	case array.StringLike:
 		return value{text: v.Value(at)}
-	case interface{ Value(int) []byte }: // binaries
+	case interface{ Value(int) []byte }: // binary types
 		return value{text: string(v.Value(at))}
 	}
 	return value{}

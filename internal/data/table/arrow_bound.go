@@ -10,27 +10,31 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// Arrow's library believes the lengths in a file. This file compares them with what the file can
-// hold before the library allocates memory for them, as memory that can't be had ends the process.
-// The names and numbers of fields are those of Arrow's Schema.fbs, Message.fbs and File.fbs.
+// Arrow's library trusts the lengths in a file. The functions of this file compare them with the
+// size of the file before the library allocates memory for them, because a failed allocation ends
+// the process. The names and numbers of fields are those of Arrow's Schema.fbs, Message.fbs and
+// File.fbs.
 
 var errLength = errors.New("a length is larger than the file can hold")
 
-// bound gives the library memory for a batch, or for the dictionaries.
+// bound is an allocator with a limit on the memory for one batch, or for the dictionaries.
 type bound struct {
 	memory.GoAllocator
 	size, left int64
 }
 
 const (
-	// how many times its own size a file may ask for: more than tables shrink by
-	maxRatio   = 256
-	smallBatch = 4 << 30 // bytes that any file may ask for: zeros shrink by more
+	// maxRatio bounds the memory relative to the file's size. It exceeds the compression ratio of
+	// real tables.
+	maxRatio = 256
+	// smallBatch is the number of bytes that any file may allocate, because zeros compress even
+	// better.
+	smallBatch = 4 << 30
 )
 
 func (b *bound) reset() { b.left = max(smallBatch, maxRatio*b.size) }
 
-// Allocate panics where the bound is exceeded; caught makes it an error.
+// Allocate panics if the bound is exceeded. caught turns the panic into an error.
 func (b *bound) Allocate(size int) []byte {
 	if b.left -= int64(size); size < 0 || b.left < 0 {
 		panic(errLength)
@@ -38,7 +42,7 @@ func (b *bound) Allocate(size int) []byte {
 	return b.GoAllocator.Allocate(size)
 }
 
-// Reallocate is Allocate for a buffer that grows.
+// Reallocate grows a buffer, within the same bound as Allocate.
 func (b *bound) Reallocate(size int, old []byte) []byte {
 	if size <= len(old) {
 		return old[:size]
@@ -48,10 +52,11 @@ func (b *bound) Reallocate(size int, old []byte) []byte {
 	return grown
 }
 
-// flat is a table of a flatbuffer. Reading outside the buffer panics.
+// flat is a table of a flatbuffer. A read outside the buffer panics.
 type flat struct{ flatbuffers.Table }
 
-// slot is the place of a table's field, by its number; 0: the field is not there.
+// slot returns the position of a table's field, given its number, or 0 if the table does not have
+// the field.
 func (t flat) slot(field int) flatbuffers.UOffsetT {
 	at := t.Offset(flatbuffers.VOffsetT(4 + 2*field))
 	if at == 0 {
@@ -60,7 +65,8 @@ func (t flat) slot(field int) flatbuffers.UOffsetT {
 	return t.Pos + flatbuffers.UOffsetT(at)
 }
 
-// table is a field that is a table, or a union of some; the zero value: it is not there.
+// table returns a field that is a table, or a union of tables. It returns the zero value if the
+// field does not exist.
 func (t flat) table(field int) flat {
 	at := t.slot(field)
 	if at == 0 {
@@ -69,7 +75,8 @@ func (t flat) table(field int) flat {
 	return flat{flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(at)}}
 }
 
-// vector is a field that is a vector: where it begins, and its length. All of it is in the buffer.
+// vector returns the start and the length of a field that is a vector. It checks that the whole
+// vector is in the buffer.
 func (t flat) vector(field, entryBytes int) (begin flatbuffers.UOffsetT, n int, err error) {
 	at := t.slot(field)
 	if at == 0 {
@@ -86,7 +93,7 @@ func root(b []byte) flat {
 	return flat{flatbuffers.Table{Bytes: b, Pos: flatbuffers.GetUOffsetT(b)}}
 }
 
-// checkFields checks a vector of fields and all below. There are at most left of them.
+// checkFields checks a vector of fields and their descendants, which may be at most *left in all.
 func (t flat) checkFields(field int, left *int) error {
 	begin, n, err := t.vector(field, 4)
 	if *left -= n; err != nil || *left < 0 {
@@ -112,11 +119,11 @@ func (t flat) checkSchema() error {
 	return cmp.Or(err, t.checkFields(1, &left))
 }
 
-// checkMessage checks a schema, a batch of records or of a dictionary. b begins with its length;
-// body is what is behind it in the file.
+// checkMessage checks a schema, a record batch or a dictionary batch. b begins with the message's
+// length. body is the rest of the file after the message.
 func checkMessage(b []byte, body *io.SectionReader) error {
 	const schema, dictionary, records = 1, 2, 3
-	if binary.LittleEndian.Uint32(b) == 0xffffffff { // before the length, but in old files
+	if binary.LittleEndian.Uint32(b) == 0xffffffff { // a marker before the length, which old files lack
 		b = b[4:]
 	}
 	if int64(binary.LittleEndian.Uint32(b)) > int64(len(b)-4) {
@@ -138,7 +145,7 @@ func checkMessage(b []byte, body *io.SectionReader) error {
 		return nil
 	}
 	first, buffers, err := header.vector(2, 16)
-	begin, n, bad := header.vector(4, 8) // how many buffers each column of views has
+	begin, n, bad := header.vector(4, 8) // number of buffers of each column of views
 	if err = cmp.Or(err, bad); err != nil {
 		return err
 	}
@@ -148,11 +155,11 @@ func checkMessage(b []byte, body *io.SectionReader) error {
 		if offset < 0 || length < 0 || offset > body.Size() || length > body.Size()-offset {
 			return errLength
 		}
-		if header.slot(3) == 0 || length == 0 { // not compressed
+		if header.slot(3) == 0 || length == 0 { // no compression, or an empty body
 			continue
 		}
 		packed := frames{in: body, at: offset, to: offset + length}
-		if plain := int64(packed.take(8)); plain < -1 || plain > packed.most() { // -1: it is not
+		if plain := int64(packed.uint(8)); plain < -1 || plain > packed.most() { // -1 marks a buffer that is not compressed
 			return errLength
 		}
 	}
@@ -164,9 +171,9 @@ func checkMessage(b []byte, body *io.SectionReader) error {
 	return nil
 }
 
-// checkArrow checks the footer and the heads of all parts that it names.
+// checkArrow checks the footer and the metadata of all blocks that it lists.
 func checkArrow(in io.ReaderAt, size int64) error {
-	tail := make([]byte, 10) // the footer's length, and ARROW1
+	tail := make([]byte, 10) // the footer's length, then ARROW1
 	if size < int64(len(tail)) {
 		return io.ErrUnexpectedEOF
 	}

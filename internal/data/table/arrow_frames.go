@@ -5,15 +5,16 @@ import (
 	"io"
 )
 
-// frames are the frames of LZ4 or Zstandard that a buffer of an Arrow file consists of. Their
-// blocks say how much they can hold without being decompressed (lz4_Frame_format.md, and RFC 8878, 3.1.1).
+// frames reads the LZ4 or Zstandard frames of a compressed buffer of an Arrow file. It computes a
+// bound on their content from the block headers, without decompressing them (lz4_Frame_format.md,
+// and RFC 8878, 3.1.1).
 type frames struct {
 	in     io.ReaderAt
 	at, to int64
 }
 
-// take reads a number of up to eight bytes; 0 beyond the end.
-func (f *frames) take(n int64) (v uint64) {
+// uint reads a number of up to eight bytes. It returns 0 beyond the end.
+func (f *frames) uint(n int64) (v uint64) {
 	var b [8]byte
 	if n <= f.to-f.at {
 		if _, err := f.in.ReadAt(b[:n], f.at); err != nil {
@@ -26,16 +27,16 @@ func (f *frames) take(n int64) (v uint64) {
 	return v
 }
 
-// most is the largest number of bytes that the frames can hold.
+// most returns an upper bound on the decompressed size of the frames.
 func (f *frames) most() (total int64) {
 	for f.at < f.to {
-		switch magic := f.take(4); {
+		switch magic := f.uint(4); {
 		case magic == 0x184d2204:
 			total += f.lz4()
 		case magic == 0xfd2fb528:
 			total += f.zstd()
-		case magic&^0xf == 0x184d2a50: // to be skipped
-			f.at += int64(f.take(4))
+		case magic&^0xf == 0x184d2a50: // a skippable frame
+			f.at += int64(f.uint(4))
 		default:
 			return total
 		}
@@ -44,11 +45,11 @@ func (f *frames) most() (total int64) {
 }
 
 func (f *frames) lz4() (total int64) {
-	flags, block := f.take(1), f.take(1)>>4&7
+	flags, block := f.uint(1), f.uint(1)>>4&7
 	bit := func(n int) int64 { return int64(flags >> n & 1) }
 	f.at += 8*bit(3) + 4*bit(0) + 1 // the content's size, a dictionary, a checksum
 	for f.at < f.to {
-		size := int64(f.take(4))
+		size := int64(f.uint(4))
 		if size == 0 {
 			break
 		}
@@ -64,7 +65,7 @@ func (f *frames) lz4() (total int64) {
 }
 
 func (f *frames) zstd() (total int64) {
-	flags := f.take(1)
+	flags := f.uint(1)
 	bit := func(n int) int64 { return int64(flags >> n & 1) }
 	content := bit(5) // bytes of the content's size: 0 or 1, 2, 4, 8
 	if kind := flags >> 6; kind != 0 {
@@ -73,7 +74,7 @@ func (f *frames) zstd() (total int64) {
 	f.at += 1 - bit(5) + []int64{0, 1, 2, 4}[flags&3] + content // the window, a dictionary
 	for last := false; !last && f.at < f.to; {
 		const raw, repeated, maxBlock = 0, 1, 128 << 10
-		head := int64(f.take(3))
+		head := int64(f.uint(3))
 		size := head >> 3
 		last = head&1 == 1
 		switch head >> 1 & 3 {

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// kind is what a typed column holds. Parquet and Arrow have many more types; two that mean the
-// same are one kind, so a cell reads alike from either.
+// kind is the kind of a typed column's values. Parquet and Arrow have many more types; two types
+// with the same meaning have the same kind, so a cell reads alike from either format.
 type kind uint8
 
 const (
-	unusable  kind = iota // no text and no number: logical.plural says what it is
-	textual               // texts, and bytes that are taken for UTF-8
+	unusable  kind = iota // neither text nor number; logical.plural names it
+	textual               // text, or bytes that are read as UTF-8
 	boolean               // value.whole is 0 or 1
 	signed                // value.whole
 	unsigned              // value.whole has the bits of the uint64
 	float                 // value.float, of logical.bits bits
-	decimal               // value.whole or value.big, in units of 10^-logical.scale
+	decimal               // value.whole or value.big, times 10^-logical.scale
 	date                  // value.whole is days since 1970
 	timeOfDay             // value.whole and value.nanos are seconds since midnight
-	timestamp             // the same since 1970, in no particular zone
-	instant               // the same since 1970 in UTC
+	timestamp             // seconds and nanoseconds since 1970, without a time zone
+	instant               // seconds and nanoseconds since 1970 in UTC
 	uuid                  // value.text has 16 bytes
 )
 
@@ -33,24 +33,24 @@ const (
 type logical struct {
 	kind  kind
 	list  bool // the cells are lists of such values
-	bits  int  // of a float: 32 or 64
-	scale int  // of a decimal: its digits behind the point
-	// of times and timestamps: how many of the file's units are a second
+	bits  int  // 32 or 64, for a float
+	scale int  // digits after the decimal point, for a decimal
+	// number of the file's units in a second, for times and timestamps
 	second int64
-	plural string // what the values are called in messages
+	plural string // name of the values in messages
 }
 
-// plurals name the kinds that are no numbers.
+// plurals names the kinds that are not numbers.
 var plurals = map[kind]string{date: "dates", timeOfDay: "times of day", timestamp: "timestamps", instant: "timestamps",
 	uuid: "UUIDs"}
 
-// refused is the type of values that a cell can't be.
+// refused returns the type of values that a cell cannot have.
 func refused(plural string) logical { return logical{plural: plural} }
 
-// maxScale is the largest scale of a decimal of 256 bits.
+// maxScale is the largest scale of a 256-bit decimal.
 const maxScale = 76
 
-// decimals is the type of decimals.
+// decimals returns the type of decimals of a scale.
 func decimals(scale int32) logical {
 	if scale < -maxScale || scale > maxScale {
 		return refused(fmt.Sprintf("decimals with %d digits behind the point", scale))
@@ -58,17 +58,17 @@ func decimals(scale int32) logical {
 	return logical{kind: decimal, scale: int(scale)}
 }
 
-// value is a cell or an entry of a list. Its column's logical type says which fields hold it.
+// value is a cell, or an entry of a list. The logical type of its column says which fields hold it.
 type value struct {
 	null  bool
 	whole int64
 	nanos int64
 	float float64
 	text  string
-	big   *big.Int // nil: whole
+	big   *big.Int // nil if whole holds the value
 }
 
-// moment is the time of day, or since 1970, of so many of the file's units.
+// moment converts a number of the file's units to a time of day, or to a time since 1970.
 func (t *logical) moment(units int64) value {
 	sec, part := units/t.second, units%t.second
 	if part < 0 {
@@ -77,10 +77,10 @@ func (t *logical) moment(units int64) value {
 	return value{whole: sec, nanos: part * (int64(time.Second) / t.second)}
 }
 
-// text is the text of a value that is not null: as polars and DuckDB write it to CSV, times with
-// as many groups of three digits behind the second as there are, timestamps in ISO 8601's form
-// and, where the file knows their instant, in UTC. Decimals keep the digits of their scale. NaN
-// is missing, as null is, and gives an empty text.
+// text returns the text of a value that is not null. The form is the one that polars and DuckDB
+// write to CSV. Times have as many groups of three fractional digits as they need. Timestamps have
+// ISO 8601's form and are in UTC if the file knows their instant. Decimals have all digits of their
+// scale. NaN gives an empty text, as it stands for a missing value, like null.
 func (t *logical) text(v value) (string, error) {
 	switch t.kind {
 	case textual:
@@ -112,7 +112,7 @@ func (t *logical) text(v value) (string, error) {
 	return "", fmt.Errorf("holds %s: want a text, a number or a list of them", t.plural)
 }
 
-// number is the number of a value; NaN for null. Texts are read as numbers, as cells of CSV are.
+// number returns the number of a value, or NaN for null. Texts are parsed as cells of CSV are.
 func (t *logical) number(v value) (float64, error) {
 	if v.null {
 		return math.NaN(), nil
@@ -136,12 +136,12 @@ func (t *logical) number(v value) (float64, error) {
 	return 0, fmt.Errorf("holds %s: want a number or a list of numbers", what)
 }
 
-// floatText is the shortest text that gives the number back in so many bits; "" for NaN. Whole
-// numbers keep a point, as nearly all programs write them in CSV and JSON.
+// floatText returns the shortest text that parses to the same number of the given bits, or "" for
+// NaN. Whole numbers keep a decimal point, as nearly all programs write them in CSV and JSON.
 func floatText(x float64, bits int) string {
 	size, small := math.Abs(x), 1e-5
 	if bits == 32 {
-		small = float64(float32(small)) // what is written as 0.00001
+		small = float64(float32(small)) // the text 0.00001 is parsed to this value
 	}
 	switch {
 	case math.IsNaN(x):
@@ -150,7 +150,7 @@ func floatText(x float64, bits int) string {
 		return strings.TrimPrefix(strings.ToLower(strconv.FormatFloat(x, 'f', -1, bits)), "+")
 	case size != 0 && size < small || size >= 1e16:
 		mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'e', -1, bits), "e")
-		return mantissa + "e" + exponent[:1] + strings.TrimPrefix(exponent[1:], "0") // Go has two digits at least
+		return mantissa + "e" + exponent[:1] + strings.TrimPrefix(exponent[1:], "0") // Go writes two digits at least
 	}
 	s := strconv.FormatFloat(x, 'f', -1, bits)
 	if !strings.Contains(s, ".") {
@@ -178,20 +178,21 @@ func decimalText(v value, scale int) string {
 	return digits
 }
 
-// powers are the powers of ten that are exact in a float64.
+// powers holds the powers of ten that a float64 represents exactly.
 var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
 	1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// decimalNumber is the float64 nearest to a decimal.
+// decimalNumber returns the float64 nearest to a decimal.
 func decimalNumber(v value, scale int) (float64, error) {
-	const exact = 1 << 53 // whole numbers up to it are, so the division rounds once
+	// whole numbers up to it are exact, so only the division rounds
+	const exact = 1 << 53
 	if v.big == nil && scale >= 0 && scale < len(powers) && v.whole >= -exact && v.whole <= exact {
 		return float64(v.whole) / powers[scale], nil
 	}
 	return strconv.ParseFloat(decimalText(v, scale), 64)
 }
 
-// bigEndian is the number of a decimal's bytes, in two's complement.
+// bigEndian decodes a decimal's bytes, which are in two's complement.
 func bigEndian(b string) value {
 	if len(b) <= 8 {
 		var v int64
@@ -217,11 +218,11 @@ func bigDecimal(n *big.Int) value {
 	return value{big: n}
 }
 
-// The first second of the year 0, and the first after the year 9999. ISO 8601 has a form for
-// others only if both sides agree on one.
+// yearZero and yearTenThousand are the first seconds of these years. ISO 8601 has a form for years
+// outside only by mutual agreement.
 const yearZero, yearTenThousand = -62167219200, 253402300800
 
-// momentText writes a time by a layout of package time, with what is behind the second.
+// momentText formats a time by a layout of package time, followed by the fraction of the second.
 func momentText(layout string, v value, zone string) (string, error) {
 	if v.whole < yearZero || v.whole >= yearTenThousand {
 		return "", errors.New("holds a date outside the years 0 to 9999")
@@ -237,20 +238,21 @@ func momentText(layout string, v value, zone string) (string, error) {
 	return s + zone, nil
 }
 
-// columnar is a file of a format whose columns have types.
+// columnar reads a file whose format has typed columns.
 type columnar interface {
 	next() (line int64, err error)
 	find(name string) int
 	columns() []string
-	// column is the name and type of a column that find has found.
+	// column returns the name and the type of a column that find has returned.
 	column(k int) (name string, t *logical)
-	// each calls f with a cell of the present row, or with each entry of a list. A list that is
-	// null has none, and counts as no list.
+	// each calls f with a cell of the current row, or with each entry of a list. A null list has no
+	// entries, and list is then false.
 	each(k int, f func(v value) error) (list bool, err error)
 	close()
 }
 
-// typed reads the cells of a columnar file as texts and numbers, by their types.
+// typed implements records for a columnar file: it converts cells to texts and numbers by their
+// types.
 type typed struct{ columnar }
 
 func (r typed) texts(k int, dst []string) ([]string, error) {

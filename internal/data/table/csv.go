@@ -16,12 +16,13 @@ import (
 	"taxon/internal/data/textio"
 )
 
-// maxRecord is the longest record, the same as the longest line of other formats.
+// maxRecord is the largest size of a record in bytes, which equals the longest line of other
+// formats.
 const maxRecord = textio.MaxBytes
 
 var errLong = fmt.Errorf("the row is longer than %d MiB: is a quote not closed?", maxRecord>>20)
 
-// csvRecords reads RFC 4180 with encoding/csv: quoted fields may contain separators, quotes and
+// csvRecords reads RFC 4180 with encoding/csv. Quoted fields may contain separators, quotes and
 // line ends.
 type csvRecords struct {
 	in    *csv.Reader
@@ -29,10 +30,10 @@ type csvRecords struct {
 	head  []string
 	row   []string
 	first []string // line 1, if it is the next row
-	line  int64    // where the last record began, or broke
+	line  int64    // start of the last record, or the position of its error
 }
 
-// bounded ends the stream with an error if a record exceeds maxRecord.
+// bounded is a reader that fails if a record exceeds maxRecord.
 type bounded struct {
 	r    io.Reader
 	left int64
@@ -47,7 +48,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errEmpty is the error for a table without a line.
+// errEmpty is the error for a table without any line.
 var errEmpty = errors.New("the table is empty: line 1 must name the columns")
 
 func openCSV(r io.Reader, o *Options) (*csvRecords, *bufio.Reader, error) {
@@ -71,7 +72,7 @@ func newCSV(b *bounded, start *bufio.Reader, o *Options) (*csvRecords, error) {
 	if begin, _ = start.Peek(start.Buffered()); isJSON(begin) {
 		return nil, errJSON
 	}
-	c := &csvRecords{in: csv.NewReader(start), bound: b} // it reads from start's buffer
+	c := &csvRecords{in: csv.NewReader(start), bound: b} // csv.NewReader uses start's buffer
 	if o.Delimiter != "" {
 		c.in.Comma, _ = utf8.DecodeRuneInString(o.Delimiter)
 	}
@@ -101,7 +102,8 @@ func newCSV(b *bounded, start *bufio.Reader, o *Options) (*csvRecords, error) {
 // errJSON is the error for JSON lines that are read as another format.
 var errJSON = errors.New("the file looks like JSON lines: say ‹data-format=jsonl›")
 
-// isJSON says whether a text begins with an object, which no CSV does: a quote within a cell is doubled.
+// isJSON reports whether a text begins with a JSON object. CSV does not, because a quote within a
+// cell is doubled.
 func isJSON(text []byte) bool {
 	const blanks = " \t\r\n"
 	inner, ok := bytes.CutPrefix(bytes.TrimLeft(text, blanks), []byte("{"))
@@ -110,7 +112,7 @@ func isJSON(text []byte) bool {
 
 const byteOrderMark = "\xef\xbb\xbf"
 
-// numbered are the names of columns without a header.
+// numbered returns the names of n columns without a header: 1, 2, ...
 func numbered(n int) (names []string) {
 	for i := range n {
 		names = append(names, strconv.Itoa(i+1))
@@ -146,7 +148,7 @@ func (c *csvRecords) next() (line int64, err error) {
 		last := len(c.row) - 1
 		n, _ := c.in.FieldPos(last)
 		end = int64(n + strings.Count(c.row[last], "\n"))
-		cells = 1 // which cell lacks, or is one too many, is unknown
+		cells = 1 // a cell is missing or extra, but which one is unknown
 		msg = fmt.Errorf("%d columns where line 1 has %d: is a separator in a text that lacks its quotes?", len(c.row),
 			len(c.head))
 	case errors.Is(e.Err, csv.ErrQuote):
@@ -186,7 +188,7 @@ func numberCell(cell string, dst []float64) ([]float64, bool, error) {
 	return append(dst, v), false, err
 }
 
-// parseNumber reads a decimal number. Nothing, and words for missing values, give NaN.
+// parseNumber parses a decimal number. An empty text, or a word for a missing value, gives NaN.
 func parseNumber(s string) (float64, error) {
 	s = strings.TrimSpace(s)
 	switch strings.ToLower(s) {

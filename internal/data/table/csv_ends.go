@@ -6,27 +6,28 @@ import (
 	"io"
 )
 
-// keptEnds doubles the carriage return of each CRLF in quotes, because encoding/csv makes LF of a
-// CRLF wherever it stands: what is in quotes reads as it is in the file. It follows the reader through
-// broken rows, each of which ends with a line.
+// keptEnds doubles the carriage return of each CRLF in quotes. encoding/csv turns every CRLF into
+// LF; the doubling makes it return quoted text as it is in the file. keptEnds tracks the reader's
+// state, including its recovery from broken rows, each of which ends at a line end.
 type keptEnds struct {
 	r         io.Reader
 	delimiter []byte
 	state     csvState
-	matched   int     // bytes of the delimiter behind a cellQuote
+	matched   int     // bytes of the delimiter matched after a cellQuote
 	tail      [4]byte // the last bytes
-	in, out   []byte  // what was read, and what of it is still to be given
+	in, out   []byte  // the bytes read, and the output not yet returned
 }
 
-// csvState is where a text of CSV stands.
+// csvState is the state of a CSV parser.
 type csvState int
 
 const (
 	cellStart csvState = iota
-	cellText           // in a cell without quotes
+	cellText           // within an unquoted cell
 	cellQuoted
-	cellQuote // behind a quote in quotes: it ends them, or is doubled
-	// in the rest of a line in which a quote stands wrongly, or that ends with CR
+	// after a quote in a quoted cell, which ends the cell or is doubled
+	cellQuote
+	// in the rest of a line that has a misplaced quote or ends with CR
 	cellBroken
 )
 
@@ -42,14 +43,14 @@ func (k *keptEnds) Read(p []byte) (n int, err error) {
 	n = copy(p, k.out)
 	k.out = k.out[n:]
 	if len(k.out) > 0 {
-		err = nil // it comes again
+		err = nil // it is returned again at the next read
 	}
 	return n, err
 }
 
 // pass returns the text with the carriage returns doubled.
 func (k *keptEnds) pass(text []byte) []byte {
-	if k.state <= cellText && bytes.IndexByte(text, '"') < 0 { // the many
+	if k.state <= cellText && bytes.IndexByte(text, '"') < 0 { // the usual case
 		for _, c := range text[max(0, len(text)-len(k.tail)):] {
 			k.next(c)
 		}
@@ -70,7 +71,7 @@ func (k *keptEnds) pass(text []byte) []byte {
 	return append(grown, text[from:]...)
 }
 
-// next follows a byte.
+// next advances the state by one byte.
 func (k *keptEnds) next(c byte) {
 	k.tail = [4]byte{k.tail[1], k.tail[2], k.tail[3], c}
 	switch state := k.state; {
@@ -90,7 +91,8 @@ func (k *keptEnds) next(c byte) {
 		if k.matched++; k.matched == len(k.delimiter) {
 			k.state = cellStart
 		}
-	case bytes.HasSuffix(k.tail[:], k.delimiter), k.tail == [4]byte{0, 0xef, 0xbb, 0xbf}: // a byte order mark is no text
+	// a byte order mark is not part of the text
+	case bytes.HasSuffix(k.tail[:], k.delimiter), k.tail == [4]byte{0, 0xef, 0xbb, 0xbf}:
 		k.state = cellStart
 	default:
 		k.state = cellText

@@ -17,7 +17,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// readAll reads a file, and says how many bytes of memory were asked for.
+// readAll reads a file, and returns its rows and the number of bytes that were allocated.
 func readAll(t *testing.T, path string, o Options) (rows []string, asked uint64, err error) {
 	t.Helper()
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
@@ -44,7 +44,7 @@ func readAll(t *testing.T, path string, o Options) (rows []string, asked uint64,
 	}
 }
 
-// pages are the bytes of a Parquet file that its checksums guard: from, to.
+// pages returns the byte ranges of a Parquet file that its checksums cover.
 func pages(t *testing.T, content []byte) (out [][2]int64) {
 	t.Helper()
 	in, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)))
@@ -70,11 +70,13 @@ func pages(t *testing.T, content []byte) (out [][2]int64) {
 	return out
 }
 
-// damageStride is how many bytes lie between two that are damaged, unless TAXON_TEST_DAMAGE=full: then it is 1.
+// damageStride is the distance in bytes between two positions that are damaged. With
+// TAXON_TEST_DAMAGE=full it is 1.
 const damageStride = 7
 
-// A damaged file is an error, or reads as before. Only where there is no checksum may it read as another. None ends the
-// process, or asks for memory that the file could not fill.
+// TestDamage checks that a damaged file is an error, or reads as before. Other content is possible
+// only where no checksum covers the bytes. No damage ends the process, or allocates more memory
+// than the file could fill.
 func TestDamage(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(tables(), "damage", "*.*"))
 	if err != nil || len(files) != 10 {
@@ -142,13 +144,14 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// What decompresses to more than the memory of a batch is an error, also where its lengths are right.
+// TestBound checks that content which decompresses to more than the memory of a batch is an error,
+// even if its lengths are correct.
 func TestBound(t *testing.T) {
 	ask := func(b *bound, sizes ...int) (err error) {
 		defer caught("Arrow", &err)
 		b.reset()
 		for _, size := range sizes {
-			b.left -= int64(size) // as Allocate does, without the memory
+			b.left -= int64(size) // as Allocate does, without allocating
 		}
 		b.Allocate(1)
 		return nil

@@ -13,8 +13,8 @@ import (
 	"taxon/internal/fs"
 )
 
-// Every number of 16 bits is the same from Arrow, and as Parquet and NumPy are read: m 2^-24 below
-// 2^-14, (1024+m) 2^(e-25) from there.
+// TestHalf checks that every 16-bit number is read as the same value from Arrow, Parquet and NumPy:
+// m 2^-24 below 2^-14, (1024+m) 2^(e-25) from there.
 func TestHalf(t *testing.T) {
 	b := array.NewFloat16Builder(memory.DefaultAllocator)
 	for h := range 1 << 16 {
@@ -43,7 +43,8 @@ func TestHalf(t *testing.T) {
 	}
 }
 
-// The limits at which an exponent is written are those of the number, whatever bits it has.
+// TestFloatText checks that the limits at which an exponent is written depend on the number, not on
+// its bits.
 func TestFloatText(t *testing.T) {
 	for x, want := range map[float64]string{1e-5: "0.00001", 9e-6: "9e-6", 1e16: "1e+16", 2.5: "2.5", 0: "0.0"} {
 		for _, bits := range []int{32, 64} {
@@ -58,7 +59,8 @@ func TestFloatText(t *testing.T) {
 	}
 }
 
-// A float of 16 bits is written with the digits that give it back in 32, as polars writes it.
+// TestHalfText checks that a 16-bit float is written with the digits that identify it among 32-bit
+// floats, as polars writes it.
 func TestHalfText(t *testing.T) {
 	for x, want := range map[float32]string{0.1: "0.099975586", 0.5: "0.5", 2: "2.0"} {
 		if got := floatText(float64(Half(float16.New(x).Uint16())), 32); got != want {
@@ -67,8 +69,8 @@ func TestHalfText(t *testing.T) {
 	}
 }
 
-// What polars and DuckDB write to CSV and JSON where it differs from the text of the value: as a label it is a name
-// as it stands, as a number the same.
+// TestWriters reads the forms of polars and DuckDB in CSV and JSON that differ from the text of the
+// value: as a label, the form is kept; as a number, it has the same value.
 func TestWriters(t *testing.T) {
 	for _, c := range []struct{ name, content, want string }{
 		{"polars.csv", "x,l\nNaN,NaN\n", "2  NaN|"}, {"duckdb.csv", "x,l\nnan,nan\n", "2  nan|"},
@@ -87,7 +89,8 @@ func TestWriters(t *testing.T) {
 	}
 }
 
-// A NUL within a text of NumPy is no end and no padding.
+// TestNumPyText checks that a NUL within a text of NumPy neither ends the text nor counts as
+// padding.
 func TestNumPyText(t *testing.T) {
 	n := &npy{kind: 'U', size: 3, buf: make([]byte, 12)}
 	for text, want := range map[string]string{"a\x00\x00\x00\x00\x00\x00\x00b\x00\x00\x00": "a\x00b",

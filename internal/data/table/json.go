@@ -14,19 +14,19 @@ import (
 	"taxon/internal/data/textio"
 )
 
-// jsonRecords reads one object a line.
+// jsonRecords reads one JSON object per line.
 type jsonRecords struct {
 	in     *textio.Reader
-	number map[string]int // column name -> number, of the columns wanted
+	number map[string]int // number of each wanted column, by name
 	names  []string
-	seen   []bool // by column: some record had it
+	seen   []bool // by column: whether some record has it
 	row    map[string]json.RawMessage
 	all    map[string]bool // keys of the first records, for messages
 }
 
 func openJSON(r io.Reader, source string) (*jsonRecords, *bufio.Reader) {
 	start := bufio.NewReaderSize(r, bufferBytes)
-	// it reads from start's buffer
+	// textio.NewReader uses start's buffer
 	return &jsonRecords{in: textio.NewReader(start, source), number: map[string]int{}, all: map[string]bool{}}, start
 }
 
@@ -67,7 +67,7 @@ func (j *jsonRecords) next() (line int64, err error) {
 		}
 		if colons(b) > len(j.row) {
 			if name := j.twice(b); name != "" {
-				return line, &brokenRow{line: line, err: fmt.Errorf("column %q stands twice: leave out one of them", name)}
+				return line, &brokenRow{line: line, err: fmt.Errorf("column %q occurs twice: leave out one of them", name)}
 			}
 		}
 		for k, name := range j.names {
@@ -105,7 +105,8 @@ func colons(object []byte) (n int) {
 	return n
 }
 
-// twice is a column that a JSON object has twice; "": each that is used stands once.
+// twice returns a column that a JSON object has twice, or "" if each wanted column occurs at most
+// once.
 func (j *jsonRecords) twice(object []byte) string {
 	d := json.NewDecoder(bytes.NewReader(object))
 	_, err := d.Token() // the brace
@@ -198,7 +199,7 @@ func (j *jsonRecords) numbers(column int, dst []float64) (_ []float64, list bool
 	return dst, true, nil
 }
 
-// jsonNumber reads a number, or a text as a cell of CSV is read.
+// jsonNumber parses a number, or a string as a cell of CSV is parsed.
 func jsonNumber(raw json.RawMessage) (v float64, err error) {
 	s := string(raw)
 	switch raw[0] {

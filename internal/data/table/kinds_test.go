@@ -18,17 +18,20 @@ import (
 // kindTest is a column of testdata/kinds.py, with its four rows separated by |.
 type kindTest struct {
 	column string
-	files  int // in so many of the files is the column
-	// texts are what it holds as a label, list of labels, path, text, id and weight, with & between
-	// the entries of a list; refused: an error.
+	files  int // number of files that have the column
+
+	// texts holds the expected values as label, list of labels, path, text, id and weight, with &
+	// between the entries of a list, or refused for an error.
 	texts string
-	// numbers are the features that it gives; "": those that the texts are; refused: an error.
+
+	// numbers holds the expected features. Empty stands for those that the texts parse to; refused
+	// stands for an error.
 	numbers string
 }
 
 const refusal = "refused"
 
-// kindTests say what a value of each logical type is, in every format that has the type.
+// kindTests lists the expected value of each logical type, in every format that has the type.
 var kindTests = []kindTest{
 	{"int8", 12, "-128|7||127", ""},
 	{"uint8", 12, "255|7||128", ""},
@@ -97,7 +100,7 @@ var kindTests = []kindTest{
 	{"union", 2, refusal, refusal},
 }
 
-// readKind reads a column in a role: the rows as kindTest writes them, or refusal.
+// readKind reads a column in a role. It returns the rows in the form of kindTest, or refusal.
 func readKind(t *testing.T, path string, o Options, role string) string {
 	t.Helper()
 	r, err := Open(t.Context(), fs.Local{}, path, o, Use{Labels: o.Label+o.Labels != "", Weights: o.Weight != "",
@@ -141,7 +144,7 @@ func readKind(t *testing.T, path string, o Options, role string) string {
 	}
 }
 
-// numbersOf are the features that texts are.
+// numbersOf returns the features to which texts parse.
 func numbersOf(texts string) string {
 	rows := strings.Split(texts, "|")
 	for i, s := range rows {
@@ -152,11 +155,11 @@ func numbersOf(texts string) string {
 	return strings.Join(rows, "|")
 }
 
-// tables is the folder that testdata/kinds.py has written.
+// tables returns the folder that testdata/kinds.py has written.
 func tables() string { return cmp.Or(os.Getenv("TAXON_TEST_TABLES"), "testdata") }
 
-// A value is the same, or is refused, in every format and role. The files are by pyarrow, polars and
-// NumPy; `make test-formats` writes them anew, and tests those too.
+// TestKinds checks that a value is read alike, or is refused, in every format and role. pyarrow,
+// polars and NumPy wrote the files; `make test-formats` writes them again and tests those too.
 func TestKinds(t *testing.T) {
 	dir := filepath.Join(tables(), "kinds")
 	files, err := filepath.Glob(filepath.Join(dir, "*.*"))
@@ -211,7 +214,8 @@ func TestKinds(t *testing.T) {
 			check(file, "id", Options{Columns: Columns{Text: row, ID: k.column}}, one)
 			check(file, "weight", Options{Columns: Columns{Text: row, Weight: k.column}}, one)
 		}
-		// Arrays have the three rows that are not null.
+
+		// skipNull returns the three rows that arrays have: those that are not null.
 		skipNull := func(rows string) string {
 			if all := strings.Split(rows, "|"); len(all) == 4 {
 				return strings.Join(slices.Delete(all, 2, 3), "|")
@@ -252,7 +256,7 @@ func inFloat32(rows string) string {
 	return strings.Join(all, "|")
 }
 
-// zeroless leaves out the features of a matrix that are 0.
+// zeroless removes the features of a matrix that are 0.
 func zeroless(rows string) string {
 	all := strings.Split(rows, "|")
 	for i, row := range all {

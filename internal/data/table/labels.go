@@ -9,7 +9,7 @@ import (
 	"taxon/internal/data/textio"
 )
 
-// fillLabels makes labels from the cells of the label column.
+// fillLabels sets the row's labels from the cells of the label column.
 func (r *Reader) fillLabels() error {
 	r.buf = r.buf[:0]
 	var ends []int
@@ -43,13 +43,13 @@ func (r *Reader) fillLabels() error {
 	return nil
 }
 
-// joinPath removes the blanks around the parts of a path. label has none around it.
+// joinPath removes the blanks around the parts of a path. label must not begin or end with blanks.
 func joinPath(label, separator string) (string, error) {
 	if separator == "" {
 		return label, nil
 	}
 	path := label
-	if mark := strings.TrimSpace(separator); mark != "" { // a separator at an end has lost its blanks
+	if mark := strings.TrimSpace(separator); mark != "" { // the blanks around a separator at the end are gone already
 		before, after, _ := strings.Cut(separator, mark)
 		path = before + path + after
 	}
@@ -68,7 +68,7 @@ func joinPath(label, separator string) (string, error) {
 	return strings.Join(parts, separator), nil
 }
 
-// checkLabel refuses a label or id that is no text.
+// checkLabel returns an error if a label or id is not valid text.
 func checkLabel(label string) error {
 	if !utf8.ValidString(label) || strings.IndexByte(label, 0) >= 0 {
 		return fmt.Errorf("%q is not UTF-8 text: convert the file (iconv -t UTF-8)", label)
@@ -76,7 +76,8 @@ func checkLabel(label string) error {
 	return nil
 }
 
-// fillIndicators makes labels from columns of 0 and 1, one a label. An empty cell is a 0.
+// fillIndicators sets the row's labels from columns of 0 and 1, one column per label. An empty cell
+// counts as 0.
 func (r *Reader) fillIndicators() error {
 	for i, k := range r.labels {
 		if k < 0 {
@@ -102,12 +103,12 @@ func (r *Reader) fillIndicators() error {
 	return nil
 }
 
-// fillLevels makes a label from columns of a path's parts, from the top. It ends with the last that
-// is not empty; where all are, there is no label.
+// fillLevels sets the row's label from columns that hold the parts of a path, top level first. The
+// path ends at the last part that is not empty. A row whose parts are all empty has no label.
 func (r *Reader) fillLevels() (err error) {
 	r.buf = r.buf[:0]
 	var parts []string
-	above := -1 // the first empty level
+	above := -1 // index of the first empty level
 	for i, k := range r.levels {
 		name, part := r.o.LevelColumns[i], ""
 		if r.cells = r.cells[:0]; k >= 0 {
@@ -143,7 +144,7 @@ func (r *Reader) fillLevels() (err error) {
 	path := strings.Join(parts, r.o.PathSeparator)
 	if again, err := joinPath(path, r.o.PathSeparator); len(parts) <= textio.MaxParts && (err != nil || again != path) ||
 		!slices.Equal(strings.Split(path, r.o.PathSeparator), parts) {
-		return fmt.Errorf("the levels %s give the path %q, which is read back as others: choose another ‹path-separator›",
+		return fmt.Errorf("the levels %s give the path %q, which splits into other levels: choose another ‹path-separator›",
 			Listed(parts), path)
 	} else if err != nil {
 		return err
@@ -153,13 +154,14 @@ func (r *Reader) fillLevels() (err error) {
 	return nil
 }
 
-// ListsMean says what labels that Columns.Lists finds mean.
+// ListsMean explains the labels that Columns.Lists returns.
 const ListsMean = "labels that look like lists, each of which is one class: say ‹label-separator›, as in '|', if " +
 	"a cell holds several labels, ‹path-separator› if it holds a path; lists in brackets are read in JSON lines, " +
 	"Parquet and Arrow"
 
-// Lists are the labels that look like lists of several: in brackets, or with separators between
-// them that the columns do not name. A comma counts where all parts are labels themselves.
+// Lists returns the labels that look like lists of labels: those in brackets, and those with a
+// separator that the columns do not name. A comma counts as a separator only if all parts are
+// labels themselves.
 func (c *Columns) Lists(labels []string) (out []string) {
 	if c.Label == "" {
 		return nil

@@ -22,16 +22,16 @@ import (
 	"taxon/internal/fs"
 )
 
-// matrix reads the rows of a NumPy array (.npy, dense) or of a matrix from SciPy's save_npz
-// (.npz, compressed rows). Its arrays are read as parallel streams. The labels come from another
-// file.
+// matrix reads the rows of a NumPy array (.npy, dense) or of a matrix from SciPy's save_npz (.npz,
+// compressed sparse rows). The arrays of a .npz are read as parallel streams. The labels come from
+// another file.
 type matrix struct {
 	rows, columns int64
-	known         int64 // columns that may hold a value; 0: all
-	dense         *npy  // nil: compressed rows
+	known         int64 // columns that may hold a value; 0 stands for all
+	dense         *npy  // nil for compressed rows
 	begin         *npy
 	index, value  *npy
-	at            int64 // value of begin where the next row's entries start
+	at            int64 // value of begin at the start of the next row
 	row           int64
 	pairs         []entry
 	labels        *labelFile
@@ -43,7 +43,7 @@ type entry struct {
 	value float32
 }
 
-// Matrix says whether a format is a matrix.
+// Matrix reports whether a format is that of a matrix.
 func Matrix(format string) bool { return format == "npy" || format == "npz" }
 
 // openMatrix opens the file behind f.
@@ -135,8 +135,8 @@ func (m *matrix) check() error {
 	return nil
 }
 
-// checkWidth compares a matrix with what it must fit: a dense one has as many columns, a sparse one
-// has no value beyond them. Training data fit the files before.
+// checkWidth compares the width of a matrix with that of the model or of earlier files. A dense
+// matrix must have the same number of columns. A sparse matrix must have no value beyond them.
 func (r *Reader) checkWidth() error {
 	m, s := r.matrix, r.schema
 	want, those := cmp.Or(s.Matrix, int64(s.Width())), "the model's training data have"
@@ -184,7 +184,7 @@ func (r *Reader) readMatrix() (*Row, error) {
 	return &r.row, nil
 }
 
-// next reads a row; io.EOF after the last.
+// next reads a row. It returns io.EOF after the last.
 func (m *matrix) next(row *Row) error {
 	if m.row == m.rows {
 		return m.atEnd()
@@ -195,8 +195,8 @@ func (m *matrix) next(row *Row) error {
 	if m.dense != nil {
 		for c := range m.columns {
 			v, err := m.dense.number()
-			if errors.Is(err, errCut) {
-				return fmt.Errorf("its head says %d rows, and the file holds %d: it is cut off or damaged", m.rows, m.row-1)
+			if errors.Is(err, errTruncated) {
+				return fmt.Errorf("its header says %d rows, and the file holds %d: it is cut off or damaged", m.rows, m.row-1)
 			}
 			if err != nil {
 				return err
@@ -218,8 +218,8 @@ func (m *matrix) next(row *Row) error {
 	return nil
 }
 
-// atEnd is io.EOF unless bytes follow the last row. The checksums of a .npz file's arrays are
-// compared at their ends.
+// atEnd returns io.EOF unless bytes follow the last row. It reads the arrays of a .npz file to
+// their ends, where their checksums are verified.
 func (m *matrix) atEnd() error {
 	arrays := []*npy{m.dense}
 	if m.dense == nil {
@@ -230,7 +230,7 @@ func (m *matrix) atEnd() error {
 	}
 	for _, array := range arrays {
 		if err := array.atEnd(); err != nil {
-			return fmt.Errorf("after the %d rows that its head says: %w", m.rows, err)
+			return fmt.Errorf("after the %d rows that its header states: %w", m.rows, err)
 		}
 	}
 	return io.EOF
@@ -267,7 +267,7 @@ func (m *matrix) sparse() error {
 	slices.SortFunc(m.pairs, func(a, b entry) int { return cmp.Compare(a.index, b.index) })
 	for i := 1; i < len(m.pairs); i++ {
 		if m.pairs[i].index == m.pairs[i-1].index {
-			return fmt.Errorf("column %d stands twice: X.sum_duplicates() joins them", m.pairs[i].index+1)
+			return fmt.Errorf("column %d occurs twice: X.sum_duplicates() joins them", m.pairs[i].index+1)
 		}
 	}
 	return nil
@@ -286,8 +286,8 @@ func (m *matrix) end() {
 type npy struct {
 	r     *bufio.Reader
 	shape []int64
-	kind  byte // of the numbers: i, u, f, b; S, U: texts
-	size  int  // bytes of each
+	kind  byte // i, u, f or b for numbers, S or U for texts
+	size  int  // bytes per entry
 	buf   []byte
 }
 
@@ -297,7 +297,7 @@ var (
 	npyShape = regexp.MustCompile(`'shape': *\(([0-9, ]*)\)`)
 )
 
-// openNpy reads the head of an array, versions 1 to 3.
+// openNpy reads the header of an array, in versions 1 to 3.
 func openNpy(r io.Reader) (*npy, error) {
 	n := &npy{r: bufio.NewReaderSize(r, 256<<10)}
 	head := make([]byte, 12)
@@ -315,7 +315,7 @@ func openNpy(r io.Reader) (*npy, error) {
 		length = int(binary.LittleEndian.Uint32(head[8:]))
 	}
 	if length > 1<<16 {
-		return nil, errors.New("is damaged: its head is too long")
+		return nil, errors.New("is damaged: its header is too long")
 	}
 	text := make([]byte, length)
 	if _, err := io.ReadFull(n.r, text); err != nil {
@@ -351,19 +351,19 @@ func openNpy(r io.Reader) (*npy, error) {
 	return n, nil
 }
 
-// errCut says that an array has fewer entries than its head says. It is no io.EOF, which would
-// end the rows.
-var errCut = errors.New("is cut off or damaged: an array has fewer entries than its head says")
+// errTruncated is the error for an array with fewer entries than its header states. It is not
+// io.EOF, which would look like a regular end.
+var errTruncated = errors.New("is cut off or damaged: an array has fewer entries than its header states")
 
 func (n *npy) read() error {
 	_, err := io.ReadFull(n.r, n.buf)
-	if err == io.EOF || err == io.ErrUnexpectedEOF { // exactly, as io.ReadFull makes them
-		return errCut
+	if err == io.EOF || err == io.ErrUnexpectedEOF { // compared directly, because io.ReadFull does not wrap them
+		return errTruncated
 	}
 	return err
 }
 
-// atEnd refuses bytes after the last entry.
+// atEnd returns an error if bytes follow the last entry.
 func (n *npy) atEnd() error {
 	_, err := n.r.ReadByte()
 	switch {
@@ -375,7 +375,7 @@ func (n *npy) atEnd() error {
 	return err
 }
 
-// integer is the next entry of an array of integers.
+// integer returns the next entry of an array of integers.
 func (n *npy) integer() (int64, error) {
 	t, v, err := n.next()
 	switch {
@@ -389,9 +389,9 @@ func (n *npy) integer() (int64, error) {
 	return v.whole, nil
 }
 
-// number is the next entry of an array of numbers.
+// number returns the next entry of an array of numbers.
 func (n *npy) number() (float64, error) {
-	if n.kind == 'f' { // the many
+	if n.kind == 'f' { // the usual case
 		if err := n.read(); err != nil {
 			return 0, err
 		}
@@ -407,7 +407,7 @@ func (n *npy) number() (float64, error) {
 	return t.number(v)
 }
 
-// float is the entry that was read.
+// float decodes the entry that was read.
 func (n *npy) float() (float64, error) {
 	switch n.size {
 	case 2:
@@ -420,7 +420,7 @@ func (n *npy) float() (float64, error) {
 	return 0, fmt.Errorf("floats of %d bytes: want 2, 4 or 8", n.size)
 }
 
-// text is the next entry as a text.
+// text returns the next entry as text.
 func (n *npy) text() (string, error) {
 	t, v, err := n.next()
 	if err != nil {
@@ -429,12 +429,12 @@ func (n *npy) text() (string, error) {
 	return t.text(v)
 }
 
-// next is the next entry, with its type.
+// next returns the next entry and its type.
 func (n *npy) next() (t logical, v value, err error) {
 	if err := n.read(); err != nil {
 		return t, v, err
 	}
-	var bits uint64 // of numbers
+	var bits uint64 // bits of a number
 	if n.kind != 'S' && n.kind != 'U' {
 		for i := n.size - 1; i >= 0; i-- {
 			bits = bits<<8 | uint64(n.buf[i])
@@ -465,8 +465,8 @@ func (n *npy) next() (t logical, v value, err error) {
 	return logical{kind: textual}, value{text: b.String()}, nil
 }
 
-// labelFile has a matrix's labels: a text file with a line of labels for each row, or a NumPy
-// array with one label for each row.
+// labelFile reads the labels of a matrix. They are in a text file with a line of labels for each
+// row, or in a NumPy array with one label for each row.
 type labelFile struct {
 	file  *fs.File
 	array *npy
@@ -494,7 +494,7 @@ func (r *Reader) openLabels() (err error) {
 	return nil
 }
 
-// readLabel takes the next entry of an array for a cell of the label column.
+// readLabel uses the next entry of an array as the cell of the label column.
 func (r *Reader) readLabel(l *labelFile) error {
 	l.rows++
 	name, err := l.array.text()
@@ -505,7 +505,7 @@ func (r *Reader) readLabel(l *labelFile) error {
 	return r.fillLabels()
 }
 
-// next appends the labels of the next row, which is a line.
+// next appends the labels of the next row, which are on the next line.
 func (l *labelFile) next(row *Row) error {
 	l.rows++
 	line, err := l.lines.Next()
@@ -526,7 +526,7 @@ func (l *labelFile) next(row *Row) error {
 	return err
 }
 
-// atEnd refuses labels after the last row.
+// atEnd returns an error if labels follow the last row.
 func (l *labelFile) atEnd() error {
 	if l.array != nil {
 		if err := l.array.atEnd(); err != nil {

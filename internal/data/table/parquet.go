@@ -18,29 +18,32 @@ import (
 	"taxon/internal/fs"
 )
 
-// parquetRecords reads the wanted columns, each with its own cursor.
+// parquetRecords reads the wanted columns of a file, each with its own cursor.
 type parquetRecords struct {
 	file     *os.File
 	in       *parquet.File
 	names    []string
 	elements map[*parquet.Column]*format.SchemaElement
-	arrow    *arrow.Schema // nil: the file has none
+	arrow    *arrow.Schema // nil if the file has none
 	used     []*cursor
 	row      int64
 }
 
-// cursor walks a column's values.
+// cursor iterates over a column's values.
 type cursor struct {
 	name    string
 	leaf    *parquet.Column
 	logical logical
-	// definition level from which a list has an entry; 0: the column is no list
+
+	// list is the definition level from which on a list has an entry. It is 0 if the column is not
+	// a list.
 	list int
-	// definition level from which the cell, or entry, is not null
+
+	// present is the definition level from which on the cell or entry is not null.
 	present int
-	group   int           // row group that is read next
-	rows    int64         // of all row groups before it
-	pages   parquet.Pages // nil: the chunk has ended
+	group   int           // index of the next row group
+	rows    int64         // number of rows in the row groups before it
+	pages   parquet.Pages // nil at the end of the chunk
 	page    parquet.Page
 	from    parquet.ValueReader
 	buf     []parquet.Value
@@ -48,8 +51,8 @@ type cursor struct {
 	row     []parquet.Value // values of the current record
 }
 
-// openParquet opens the file behind f. A file without random access (compressed, a stream, in
-// HDFS) is first copied to a temporary file.
+// openParquet opens the file behind f. A file without random access (compressed, a stream, or in
+// HDFS) is copied to a temporary file first.
 func openParquet(f *fs.File, path string) (records, error) {
 	file, size, err := seekable(f, path, "parquet")
 	if err != nil {
@@ -82,7 +85,8 @@ func (p *parquetRecords) open(size int64) (err error) {
 	return nil
 }
 
-// pair finds the schema elements of a column and all below it, and returns those behind them.
+// pair matches a column and its descendants with their schema elements, and returns the elements
+// that follow.
 func (p *parquetRecords) pair(c *parquet.Column, schema []format.SchemaElement) []format.SchemaElement {
 	p.elements[c] = &schema[0]
 	schema = schema[1:]
@@ -92,7 +96,7 @@ func (p *parquetRecords) pair(c *parquet.Column, schema []format.SchemaElement) 
 	return schema
 }
 
-// caught turns the library's panic about a damaged file into an error.
+// caught turns a panic of the library about a damaged file into an error.
 func caught(format string, err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("the %s file is damaged: %v", format, r)
@@ -119,8 +123,8 @@ func (p *parquetRecords) find(name string) int {
 
 func (p *parquetRecords) column(k int) (string, *logical) { return p.used[k].name, &p.used[k].logical }
 
-// describe says what a column is. Lists have three forms, and files by old programs a fourth, which
-// is a leaf that repeats (Parquet's LogicalTypes.md, "Lists").
+// describe sets the type and the levels of a column. Lists have three forms, and files by old
+// programs a fourth, a repeated leaf (Parquet's LogicalTypes.md, "Lists").
 func (p *parquetRecords) describe(column *parquet.Column, c *cursor) {
 	one := column
 	switch inner := column.Columns(); {
@@ -146,17 +150,18 @@ func (p *parquetRecords) describe(column *parquet.Column, c *cursor) {
 	}
 	c.logical.list = c.list > 0
 	if a := p.arrow; a != nil && len(a.FieldIndices(column.Name())) == 1 {
-		// What pyarrow and polars can say in Arrow only: durations are plain integers in Parquet.
+		// pyarrow and polars store some types in Arrow's schema only: durations are plain integers
+		// in Parquet
 		if t := arrowType(a.Field(a.FieldIndices(column.Name())[0])); t.kind == unusable || t.kind == uuid {
 			c.logical = t
 		}
 	}
 	for c.leaf = one; !c.leaf.Leaf() && len(c.leaf.Columns()) > 0; {
-		c.leaf = c.leaf.Columns()[0] // of a struct too: it shows which are null
+		c.leaf = c.leaf.Columns()[0] // also for a struct, whose leaf shows which cells are null
 	}
 }
 
-// is says whether a column is annotated as a logical type, or with the older annotation.
+// is reports whether a column has the logical annotation, or the older one.
 func (p *parquetRecords) is(c *parquet.Column, logical format.LogicalTypeValue, older deprecated.ConvertedType) bool {
 	e := p.elements[c]
 	if e.LogicalType.Value != nil && logical != nil {
@@ -165,7 +170,7 @@ func (p *parquetRecords) is(c *parquet.Column, logical format.LogicalTypeValue, 
 	return e.ConvertedType.Valid && e.ConvertedType.V == older
 }
 
-// leafType is the type of a leaf, by its annotation, else by what is stored.
+// leafType returns the type of a leaf: that of its annotation or else its physical type.
 func leafType(e *format.SchemaElement) logical {
 	switch t := e.LogicalType.Value.(type) {
 	case *format.DecimalType:
@@ -205,7 +210,8 @@ func leafType(e *format.SchemaElement) logical {
 			return logical{kind: timeOfDay, second: 1e3}
 		case deprecated.TimeMicros:
 			return logical{kind: timeOfDay, second: 1e6}
-		case deprecated.TimestampMillis: // who wrote these alone did not say whether they are in UTC
+		// writers of this annotation alone do not state whether the time is in UTC
+		case deprecated.TimestampMillis:
 			return logical{kind: timestamp, second: 1e3}
 		case deprecated.TimestampMicros:
 			return logical{kind: timestamp, second: 1e6}
@@ -232,7 +238,7 @@ func leafType(e *format.SchemaElement) logical {
 	return logical{kind: textual}
 }
 
-// perSecond is how many of a unit are a second.
+// perSecond returns the number of units in a second.
 func perSecond(unit format.TimeUnit) int64 {
 	switch unit.Value.(type) {
 	case *format.MilliSeconds:
@@ -257,7 +263,7 @@ func (p *parquetRecords) next() (line int64, err error) {
 	return p.row, nil
 }
 
-// read reads the values of the record. A record does not go on into the next chunk.
+// read reads the values of the current record. A record does not continue in the next chunk.
 func (p *parquetRecords) read(c *cursor) error {
 	c.row = c.row[:0]
 	for {
@@ -284,17 +290,17 @@ func (p *parquetRecords) read(c *cursor) error {
 	}
 }
 
-// nextChunk goes to the column's values in the next row group.
+// nextChunk opens the column's chunk in the next row group.
 func (p *parquetRecords) nextChunk(c *cursor) error {
 	groups := p.in.RowGroups()
 	if c.group == len(groups) || c.rows != p.row-1 {
-		return errors.New("the Parquet file is damaged: the column has other rows than its footer says")
+		return errors.New("the Parquet file is damaged: a column does not have the number of rows that the footer states")
 	}
 	chunk := func(group int) *format.ColumnMetaData {
 		return &p.in.Metadata().RowGroups[group].Columns[c.leaf.Index()].MetaData
 	}
 	if err := checkPages(p.file, p.in.Size(), chunk(c.group), chunk(0).Codec); err != nil {
-		// the library knows one codec a column
+		// the library supports one codec per column
 		return fmt.Errorf("the Parquet file is damaged: %w", err)
 	}
 	c.pages, c.buf = groups[c.group].ColumnChunks()[c.leaf.Index()].Pages(), make([]parquet.Value, 512)
@@ -303,14 +309,14 @@ func (p *parquetRecords) nextChunk(c *cursor) error {
 	return nil
 }
 
-// fill reads some values; io.EOF at the end of a chunk.
+// fill reads some values. It returns io.EOF at the end of a chunk.
 func (c *cursor) fill() (err error) {
 	for {
 		if c.pages == nil {
 			return io.EOF
 		}
 		if c.from == nil {
-			parquet.Release(c.page) // its values were copied
+			parquet.Release(c.page) // its values have been copied
 			c.page = nil
 			if c.page, err = c.pages.ReadPage(); err == io.EOF {
 				err = cmp.Or(c.pages.Close(), io.EOF)
@@ -323,7 +329,7 @@ func (c *cursor) fill() (err error) {
 		}
 		n, err := c.from.ReadValues(c.buf)
 		if err != nil {
-			// values point into the page, and are copied before the next is read
+			// values point into the page; they are copied before the next page is read
 			c.from = nil
 		}
 		if c.at, c.end = 0, n; n > 0 {
@@ -341,7 +347,7 @@ func (p *parquetRecords) each(k int, f func(v value) error) (list bool, err erro
 	for _, v := range c.row {
 		level := v.DefinitionLevel()
 		if level < c.list {
-			return level == c.list-1, nil // the list is empty, or null
+			return level == c.list-1, nil // the list is empty or null
 		}
 		cell := value{null: true}
 		if level >= c.present {
@@ -354,7 +360,7 @@ func (p *parquetRecords) each(k int, f func(v value) error) (list bool, err erro
 	return c.list > 0, nil
 }
 
-// value reads a value that is not null.
+// value converts a value that is not null.
 func (c *cursor) value(v parquet.Value) value {
 	t := &c.logical
 	switch v.Kind() {
@@ -373,7 +379,7 @@ func (c *cursor) value(v parquet.Value) value {
 			return t.moment(n)
 		}
 		return value{whole: n}
-	case parquet.Int96: // nanoseconds of a day, and its Julian number
+	case parquet.Int96: // the nanoseconds of the day and the Julian day number
 		const julian1970, secondsADay = 2440588, 24 * 60 * 60
 		n := v.Int96()
 		nanos := int64(n[1])<<32 | int64(n[0])
@@ -404,11 +410,11 @@ func (p *parquetRecords) close() {
 	p.file.Close()
 }
 
-// Half is the float32 of a binary16.
+// Half converts a binary16 to float32.
 func Half(h uint16) float32 {
 	sign, e, m := uint32(h&0x8000)<<16, uint32(h>>10)&0x1f, uint32(h&0x3ff)
 	switch e {
-	case 0: // m 2^-24, exact
+	case 0: // m 2^-24 is exact
 		return math.Float32frombits(math.Float32bits(float32(m)*(1.0/(1<<24))) | sign)
 	case 0x1f:
 		return math.Float32frombits(sign | 0x7f800000 | m<<13)

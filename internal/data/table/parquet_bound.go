@@ -12,7 +12,7 @@ import (
 
 // checkParquet compares the footer's length with the file's size.
 func checkParquet(in io.ReaderAt, size int64) error {
-	tail := make([]byte, 8) // the footer's length, and PAR1
+	tail := make([]byte, 8) // the footer's length, then PAR1
 	if size < int64(len(tail)) {
 		return io.ErrUnexpectedEOF
 	}
@@ -28,11 +28,11 @@ func checkParquet(in io.ReaderAt, size int64) error {
 	return nil
 }
 
-// smallPage is how many bytes a page of any file may take. Most are 1 MiB.
+// smallPage is a page size in bytes that any file may use. Most pages have 1 MiB.
 const smallPage = 64 << 20
 
-// checkPages reads the heads of a column chunk's pages and compares their lengths with what the
-// chunk can hold, before the library allocates memory for them.
+// checkPages reads the headers of a column chunk's pages. It compares their lengths with the bound
+// for the chunk, before the library allocates memory for them.
 func checkPages(in io.ReaderAt, size int64, meta *format.ColumnMetaData, codec format.CompressionCodec) error {
 	at := meta.DataPageOffset
 	if meta.DictionaryPageOffset != 0 {
@@ -65,12 +65,13 @@ func checkPages(in io.ReaderAt, size int64, meta *format.ColumnMetaData, codec f
 	return nil
 }
 
-// checkPacked checks the bytes of a page where the library believes what they say of their length,
-// or, of LZ4, asks for twice the memory whenever they are damaged.
+// checkPacked checks the compressed bytes of a page. Some of the library's decompressors trust the
+// length that is stored there; that of LZ4 allocates twice the memory whenever the bytes are
+// damaged.
 func checkPacked(in io.ReaderAt, at, packed, plain int64, head *format.PageHeader,
 	codec format.CompressionCodec) error {
 	v2 := &head.DataPageHeaderV2.V
-	levels := int64(v2.RepetitionLevelsByteLength) + int64(v2.DefinitionLevelsByteLength) // are not compressed
+	levels := int64(v2.RepetitionLevelsByteLength) + int64(v2.DefinitionLevelsByteLength) // these are not compressed
 	if levels < 0 || levels > min(packed, plain) {
 		return errLength
 	}
@@ -99,10 +100,10 @@ func checkPacked(in io.ReaderAt, at, packed, plain int64, head *format.PageHeade
 	return nil
 }
 
-// pageHead reads the head at a place, and returns where the page begins.
+// pageHead reads the page header at an offset, and returns the offset of the page's data.
 func pageHead(in io.ReaderAt, at, end int64) (head format.PageHeader, rest int64, err error) {
 	var protocol thrift.CompactProtocol
-	for window := int64(1 << 10); ; window *= 4 { // heads may hold a minimum and a maximum of any length
+	for window := int64(1 << 10); ; window *= 4 { // a header may hold a minimum and a maximum of any length
 		b := make([]byte, min(window, end-at))
 		if _, err := in.ReadAt(b, at); err != nil {
 			return head, 0, err

@@ -18,86 +18,111 @@ import (
 
 // Row is an instance. Its slices are valid until the next Read.
 type Row struct {
-	Line int64 // first line, from 1; for Parquet the number of the row
+	Line int64 // its first line, from 1; in Parquet the row's number
 	ID   string
-	// without blanks around them; paths joined with clean separators
+
+	// Labels holds the labels without surrounding blanks. The parts of paths are joined by
+	// separators without blanks.
 	Labels [][]byte
 	Text   []byte
-	Index  []uint32  // features that are not missing, from 1, ascending
-	Value  []float64 // as the table has them
-	Weight string    // from Columns.Weight
-	// it could not be read, and holds nothing but the ID, if that could be
+
+	// Index holds the features that are not missing, ascending, from 1.
+	Index []uint32
+
+	// Value is aligned with Index. Numbers are not standardised.
+	Value []float64
+
+	// Weight is the cell of the column Columns.Weight.
+	Weight string
+
+	// Broken marks an invalid row. It has no content but its ID, if that could be read.
 	Broken bool
 }
 
-// Use says what a Reader needs.
+// Use says which parts of the rows a Reader needs.
 type Use struct {
-	// labels are required; otherwise they are read if the column exists
-	Labels     bool
-	Weights    bool // the same for weights
-	Features   bool // text or features are required
-	KeepBroken bool // return broken rows that may be skipped as empty ones
-	Schema     *Schema
-	// Pause is called before more of a stream is read than holds the next row, which may block. If
-	// it returns true, Read returns ErrPause, and continues when it is called again. nil: never.
+	// Labels requires the label columns. Without it, labels are read if their column exists.
+	Labels bool
+
+	// Weights requires the weight column. Without it, weights are read if the column exists.
+	Weights bool
+
+	// Features requires text or features.
+	Features bool
+
+	// KeepBroken returns invalid rows that may be skipped as rows marked Broken.
+	KeepBroken bool
+
+	// Schema is the model's schema, which the table must match. It may be nil.
+	Schema *Schema
+
+	// Pause is called before each read that goes beyond the next row, because the read may block.
+	// If it returns true, Read returns ErrPause; a later call of Read continues. A nil Pause never
+	// interrupts Read.
 	Pause func(in *fs.CancelReader) bool
 }
 
-// ErrPause is returned by Read when Pause keeps it from waiting for the stream.
+// ErrPause is returned by Read when Pause returns true.
 var ErrPause = errors.New("the stream pauses")
 
-// bufferBytes is how far text is read ahead. Package csv and Reader of package lines take a
-// buffer of this size as theirs.
+// bufferBytes is the size of the read-ahead buffer. The readers of packages csv and textio use a
+// buffer of this size directly.
 const bufferBytes = 64 << 10
 
-// records is a file of one format.
+// records reads the records of a file of one format.
 type records interface {
-	// next goes to the next record and returns its line. After a brokenRow it can be called
-	// again.
+	// next reads the next record and returns its line. It can be called again after a brokenRow.
 	next() (line int64, err error)
-	// find is the index of a column; -1: there is none. In JSON lines every column may exist.
+	// find returns the index of a column, or -1 if there is none. In JSON lines every column may
+	// exist.
 	find(name string) int
-	columns() []string // nil: unknown beforehand
-	// texts appends a cell's text, for a list each entry, for an empty cell nothing.
+	columns() []string // nil if they are not known in advance
+	// texts appends the text of a cell, or each entry of a list. It appends nothing for an empty
+	// cell.
 	texts(column int, dst []string) ([]string, error)
-	// numbers appends a cell's numbers, NaN for missing ones; list: the cell is a list.
+	// numbers appends the numbers of a cell, with NaN for missing ones. list reports whether the
+	// cell is a list.
 	numbers(column int, dst []float64) (out []float64, list bool, err error)
 	close()
 }
 
-// brokenRow is an error in one row.
+// brokenRow is an error that concerns a single row.
 type brokenRow struct {
 	line int64
 	err  error
-	// further lines that it takes, each of which may be a row of its own
+
+	// more counts the further lines that the row spans, each of which may be a row of its own.
 	more  int64
-	cells int // so many cells from the first can be read
+	cells int // number of leading cells that are readable
 }
 
 func (e *brokenRow) Error() string { return e.err.Error() }
 
-// Reader reads the rows of a file, or of all files that a pattern or folder stands for.
+// Reader reads the rows of a file, or of all files of a pattern or folder.
 type Reader struct {
 	ctx    context.Context
 	src    fs.Source
 	o      Options
 	use    Use
-	name   string // as the user gave it
+	name   string // path as the user gave it
 	rest   []string
 	cur    string
 	file   *fs.File
 	in     records
-	matrix *matrix          // instead of in
-	waits  *fs.CancelReader // what in reads from, if Use.Pause is asked; else nil
-	ahead  *bufio.Reader    // what waits has given
-	blank  string           // lines of these characters are no rows
-	done   int64            // bytes of earlier files
+	matrix *matrix          // source of the rows in place of in, for a matrix
+	waits  *fs.CancelReader // the stream under in if Use.Pause is set, else nil
+	ahead  *bufio.Reader    // bytes that waits has returned
+	blank  string           // lines of these characters are not rows
+	done   int64            // size of the preceding files
 	size   int64
 
 	text, features []int
-	// of features: no row had a value there when the widths were set
+
+	// unknown says, for each feature column, that no row had a value there when the widths were
+	// set.
 	unknown []bool
-	// called with each row in place of reading it; nil: rows are read
+
+	// learn is called with each row in place of reading it. Rows are read if it is nil.
 	learn             func()
 	labels, levels    []int
 	label, weight, id int
@@ -107,14 +132,15 @@ type Reader struct {
 	values            []float64
 	buf               []byte
 	broken            int64
-	first             error // the first broken row
+	first             error // error of the first invalid row
 	seen              map[string]bool
 	rows              int64
-	// lines of the last broken row that are still to be returned as rows
+
+	// lost counts the lines of the last invalid row that are still to be returned as rows.
 	lost int64
 }
 
-// Open opens a path as a table: see Options.FormatOf.
+// Open opens a path as a table. Options.FormatOf decides on the format.
 func Open(ctx context.Context, src fs.Source, path string, o Options, use Use) (*Reader, error) {
 	if err := o.Check(); err != nil {
 		return nil, fs.Inputf("", 0, "%w", err)
@@ -187,7 +213,7 @@ func (r *Reader) nextFile() (err error) {
 	if was := r.use.Schema; (r.o.Header != "" && format != "csv" && format != "tsv" || r.o.Delimiter != "" &&
 		format != "csv") &&
 		(was == nil || r.o.Header != was.Header || r.o.Delimiter != was.Delimiter) {
-		// what a model remembers is of another file
+		// the model's options are those of another file
 		return r.at(0, fmt.Errorf("is read as %s: ‹delimiter› is for CSV, ‹header› for CSV and TSV", cmp.Or(format, "lines")))
 	}
 	switch format {
@@ -217,7 +243,7 @@ func (r *Reader) nextFile() (err error) {
 	return nil
 }
 
-// findColumns looks the columns up.
+// findColumns finds the indices of the columns.
 func (r *Reader) findColumns() error {
 	var errs []error
 	find := func(name string, need bool) int {
@@ -230,7 +256,7 @@ func (r *Reader) findColumns() error {
 			errs = append(errs, fmt.Errorf("%w%s", missing(name, have), r.otherwise(have)))
 		}
 		if at := slices.Index(have, name); at >= 0 && slices.Contains(have[at+1:], name) {
-			errs = append(errs, fmt.Errorf("column %q stands twice: rename one of them", name))
+			errs = append(errs, fmt.Errorf("column %q occurs twice: rename one of them", name))
 		}
 		return k
 	}
@@ -270,7 +296,7 @@ func (r *Reader) findColumns() error {
 	return nil
 }
 
-// otherwise says how line 1 may be meant otherwise, if it looks so.
+// otherwise suggests another reading of line 1 if it looks like one.
 func (r *Reader) otherwise(have []string) string {
 	if len(have) == 1 && strings.Contains(have[0], "\t") {
 		return " (are its cells separated by tabs? then say ‹data-format=tsv›)"
@@ -303,7 +329,7 @@ func (r *Reader) at(line int64, err error) error {
 	return &fs.InputError{Path: r.cur, Line: line, Msg: err.Error(), Err: err}
 }
 
-// Read returns the next row, or io.EOF. Errors about the input name file and line.
+// Read returns the next row, or io.EOF after the last. Errors about the input name file and line.
 func (r *Reader) Read() (*Row, error) {
 	if r.matrix != nil {
 		return r.readMatrix()
@@ -365,8 +391,8 @@ func (r *Reader) Read() (*Row, error) {
 	}
 }
 
-// pauses reads ahead until the line of the next row is there, and says whether it should not be
-// waited for.
+// pauses reads ahead until the line of the next row is complete. It returns true if Read should
+// return instead of waiting for more.
 func (r *Reader) pauses() bool {
 	for r.waits != nil {
 		text, _ := r.ahead.Peek(r.ahead.Buffered())
@@ -377,13 +403,13 @@ func (r *Reader) pauses() bool {
 			return true
 		}
 		if _, err := r.ahead.Peek(len(text) + 1); err != nil {
-			return false // the reader meets it again
+			return false // the reader will meet the same error
 		}
 	}
 	return false
 }
 
-// skip counts a broken row, and says whether it may be passed over.
+// skip counts an invalid row and reports whether it may be skipped.
 func (r *Reader) skip(err error) bool {
 	if r.broken++; r.first == nil {
 		r.first = err
@@ -391,7 +417,8 @@ func (r *Reader) skip(err error) bool {
 	return r.broken <= r.o.SkipBroken
 }
 
-// Refuse reports the row read last as broken for the reason err; nil: it may be passed over.
+// Refuse reports the row read last as invalid for the reason err. It returns nil if the row may be
+// skipped.
 func (r *Reader) Refuse(err error) error {
 	if err = r.at(r.row.Line, err); r.skip(err) {
 		return nil
@@ -399,7 +426,7 @@ func (r *Reader) Refuse(err error) error {
 	return err
 }
 
-// checkSeen refuses a column that no record has, in a format without a header.
+// checkSeen returns an error if no record has a wanted column, in a format without a header.
 func (r *Reader) checkSeen() error {
 	j, ok := r.in.(*jsonRecords)
 	if !ok || r.rows == 0 {
@@ -423,7 +450,7 @@ func (r *Reader) checkSeen() error {
 	return nil
 }
 
-// fill reads the row's cells. Its errors name the column.
+// fill reads the cells of the row. Its errors name the column.
 func (r *Reader) fill() (err error) {
 	if r.learn != nil {
 		r.learn()
@@ -465,7 +492,8 @@ func (r *Reader) fill() (err error) {
 			return fmt.Errorf("column %q holds a list of %d: want one value", c.name, len(r.cells))
 		}
 		if len(r.cells) > 0 {
-			*c.to = r.cells[0] // an id as it stands: what is written is joined by it
+			// ids are kept unchanged, because users join the output by them
+			*c.to = r.cells[0]
 			if err := checkLabel(*c.to); err != nil {
 				return fmt.Errorf("column %q: %w", c.name, err)
 			}
@@ -486,16 +514,16 @@ func (r *Reader) fill() (err error) {
 	return r.fillLabels()
 }
 
-// Schema describes what was read. The widths of lists are known after the first row.
+// Schema describes the table. The widths of lists are known after the first row.
 func (r *Reader) Schema() *Schema { return r.schema }
 
-// Broken is the number of rows passed over, and the error of the first.
+// Broken returns the number of rows that were skipped, and the error of the first.
 func (r *Reader) Broken() (n int64, first error) { return min(r.broken, r.o.SkipBroken), r.first }
 
-// Name is the path as messages show it.
+// Name returns the path as messages show it.
 func (r *Reader) Name() string { return r.name }
 
-// Size is the size of the current file and those before it, as stored; -1: unknown.
+// Size returns the stored size of the current file and those before it, or -1 if it is unknown.
 func (r *Reader) Size() int64 {
 	if r.size < 0 {
 		return -1
@@ -503,7 +531,7 @@ func (r *Reader) Size() int64 {
 	return r.done + r.size
 }
 
-// BytesRead is how much of Size was read.
+// BytesRead returns the number of stored bytes, out of Size, that have been read.
 func (r *Reader) BytesRead() int64 {
 	if r.file == nil {
 		return r.done
@@ -511,7 +539,7 @@ func (r *Reader) BytesRead() int64 {
 	return r.done + r.file.BytesRead()
 }
 
-// Close closes what is open.
+// Close closes all open files.
 func (r *Reader) Close() error {
 	if r.in != nil {
 		r.in.close()

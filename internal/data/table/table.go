@@ -1,8 +1,8 @@
-// Package table reads labelled rows from tables: CSV, TSV, JSON lines, Parquet, Arrow, and
-// matrices of NumPy and SciPy. Options name the columns. A Reader streams the rows of one or
-// several files in bounded memory, and reports where a broken one is.
+// Package table reads labelled rows from tables: CSV, TSV, JSON lines, Parquet, Arrow, and matrices
+// of NumPy and SciPy. Options name the columns. A Reader streams the rows of one or several files
+// in bounded memory, and its errors name the file and line of an invalid row.
 //
-// A Schema is what a model remembers: the columns, and how numbers are standardised.
+// A Schema is the part that a model stores: the columns, and the standardisation of numbers.
 package table
 
 import (
@@ -19,29 +19,51 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// Columns say what the columns of a table are.
+// Columns assigns roles to the columns of a table.
 type Columns struct {
-	Text         []string `json:"text,omitempty"`     // texts, joined by blanks
-	Features     []string `json:"features,omitempty"` // numbers, or lists of numbers
-	Label        string   `json:"label,omitempty"`
-	LabelColumns []string `json:"label_columns,omitempty"` // instead: a label each, which the rows with 1 have
-	LevelColumns []string `json:"level_columns,omitempty"` // instead: the parts of the label's path, from the top
-	Weight       string   `json:"weight,omitempty"`
-	ID           string   `json:"id,omitempty"`
+	// Text names columns of text, which are joined by blanks.
+	Text []string `json:"text,omitempty"`
 
-	PathSeparator  string `json:"path_separator,omitempty"`  // labels are paths with this separator
-	LabelSeparator string `json:"label_separator,omitempty"` // a cell may have several labels with this separator
-	Delimiter      string `json:"delimiter,omitempty"`       // between the cells of CSV; "": a comma
-	Header         string `json:"header,omitempty"`          // of CSV and TSV: NoHeader, or WithHeader or ""
+	// Features names columns of numbers or of lists of numbers.
+	Features []string `json:"features,omitempty"`
+
+	// Label names the column of labels. At most one of Label, LabelColumns and LevelColumns is set.
+	Label string `json:"label,omitempty"`
+
+	// LabelColumns names one column per label. The rows with a 1 there have the label.
+	LabelColumns []string `json:"label_columns,omitempty"`
+
+	// LevelColumns names the columns with the parts of the label's path, top level first.
+	LevelColumns []string `json:"level_columns,omitempty"`
+
+	// Weight names the column of weights. It is empty if every row has weight 1.
+	Weight string `json:"weight,omitempty"`
+
+	// ID names the column of identifiers, which predictions repeat. It may be empty.
+	ID string `json:"id,omitempty"`
+
+	// PathSeparator separates the parts of labels that are paths. Labels are not paths if it is
+	// empty.
+	PathSeparator string `json:"path_separator,omitempty"`
+
+	// LabelSeparator separates the labels in one cell. A cell has one label if it is empty.
+	LabelSeparator string `json:"label_separator,omitempty"`
+
+	// Delimiter separates the cells of CSV. It is a comma if it is empty.
+	Delimiter string `json:"delimiter,omitempty"`
+
+	// Header says whether CSV and TSV have a header: NoHeader or WithHeader, which is the default.
+	Header string `json:"header,omitempty"`
 }
 
-// Values of Columns.Header.
+// These are the values of Columns.Header.
 const (
 	WithHeader = "yes" // line 1 names the columns
-	NoHeader   = "no"  // it is a row, and the columns are named 1, 2, ...
+	NoHeader   = "no"  // line 1 is a row; the columns are named 1, 2, ...
 )
 
-// Flags are the command line's flags for the columns. Those of text and features may repeat.
+// Flags returns the command line's flags for the columns, as (name, value) pairs. Flags of text and
+// features may repeat.
 func (c *Columns) Flags() (out [][2]string) {
 	for _, name := range c.Text {
 		out = append(out, [2]string{"text-column", name})
@@ -51,7 +73,7 @@ func (c *Columns) Flags() (out [][2]string) {
 		names []string
 	}{{"feature-columns", c.Features}, {"label-columns", c.LabelColumns}, {"level-columns", c.LevelColumns}} {
 		for _, name := range list.names {
-			if strings.ContainsAny(name, `,"`) { // the flag takes a list
+			if strings.ContainsAny(name, `,"`) { // the flag's value is a list
 				name = `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 			}
 			out = append(out, [2]string{list.flag, name})
@@ -67,29 +89,36 @@ func (c *Columns) Flags() (out [][2]string) {
 	return out
 }
 
-// Options are Columns and how to read the file.
+// Options holds the columns and the way to read the file.
 type Options struct {
 	Columns
-	Format     string // one of Formats; "": auto
-	SkipBroken int64  // number of rows that may be broken, and are left out
-	Labels     string // for matrices: the file with the labels; ""
+
+	// Format is one of Formats. Empty stands for "auto".
+	Format string
+
+	// SkipBroken is the number of invalid rows that may be left out.
+	SkipBroken int64
+
+	// Labels is the path of the labels of a matrix. Empty means that the matrix has none.
+	Labels string
 }
 
-// Lines is the format that is no table.
+// Lines is the format of input that is not a table.
 const Lines = "lines"
 
-// Formats are the file formats. auto decides by the file's name; lines is no table.
+// Formats lists the file formats. "auto" selects one by the file's name.
 var Formats = []string{"auto", Lines, "csv", "tsv", "jsonl", "parquet", "arrow", "npy", "npz"}
 
-// Given says whether any option is set that makes sense for tables only.
+// Given reports whether an option is set that applies to tables only.
 func (o *Options) Given() bool {
 	c := &o.Columns
 	return len(c.Text)+len(c.Features)+len(c.LabelColumns)+len(c.LevelColumns) > 0 ||
 		c.Label+c.Weight+c.ID+c.LabelSeparator+c.Delimiter+c.Header != ""
 }
 
-// FormatOf is how a file is read: csv, tsv, jsonl, parquet, arrow, npy or npz; "": as lines. With
-// lines, a text file with a table's name is read as lines, unless columns are given.
+// FormatOf returns the format of a file: csv, tsv, jsonl, parquet, arrow, npy or npz, or "" for a
+// file that is read as lines. If lines is set, a text file with the name of a table is read as
+// lines, unless columns are given.
 func (o *Options) FormatOf(file string, lines bool) string {
 	switch {
 	case o.Format == Lines:
@@ -113,7 +142,7 @@ func (o *Options) FormatOf(file string, lines bool) string {
 	return ""
 }
 
-// Over returns the options, with what they leave open taken from a model's schema.
+// Over returns the options, where those that are not set are taken from a model's schema.
 func (o Options) Over(remembered *Schema) Options {
 	if remembered == nil {
 		return o
@@ -140,7 +169,7 @@ func (o Options) Over(remembered *Schema) Options {
 	return o
 }
 
-// Check refuses options that contradict each other.
+// Check returns an error if options contradict each other.
 func (c *Columns) Check() error {
 	seen := map[string]bool{}
 	labels := slices.Concat(c.LabelColumns, c.LevelColumns, []string{c.Label})
@@ -179,20 +208,30 @@ func (c *Columns) Check() error {
 	return nil
 }
 
-// Schema is what a model remembers of the table that it was trained on.
+// Schema is the part of the columns and options that a model stores.
 type Schema struct {
 	Columns
-	// for Features: length of the list in each row; 0: a number, no list
-	Widths []int     `json:"widths,omitempty"`
-	Mean   []float64 `json:"mean,omitempty"`   // by feature; 0 in lists
-	Scale  []float64 `json:"scale,omitempty"`  // by feature, above 0; 1 in lists
-	Matrix int64     `json:"matrix,omitempty"` // of a matrix: its columns, of several the most
 
-	Constant []string `json:"constant,omitempty"` // of Features: those that are the same in all rows
+	// Widths holds, for each entry of Features, the length of the list in each row, or 0 for a
+	// plain number.
+	Widths []int `json:"widths,omitempty"`
+
+	// Mean holds the mean of each feature. It is 0 for entries of lists.
+	Mean []float64 `json:"mean,omitempty"`
+
+	// Scale holds the standard deviation of each feature, above 0. It is 1 for entries of lists.
+	Scale []float64 `json:"scale,omitempty"`
+
+	// Matrix is the number of columns of a matrix, the largest one if there were several. It is 0
+	// for other tables.
+	Matrix int64 `json:"matrix,omitempty"`
+
+	// Constant lists the entries of Features that are equal in all rows.
+	Constant []string `json:"constant,omitempty"`
 }
 
-// Check refuses a schema that does not describe data with these features, by their numbers from 1, and with
-// texts or without. No file that holds one is believed.
+// Check returns an error unless the schema describes data with these features, given by their
+// indices from 1, and with or without text. Every file that holds a schema is checked in this way.
 func (s *Schema) Check(text bool, features []uint32) error {
 	width := 0
 	for i, w := range s.Widths {
@@ -225,8 +264,9 @@ func (s *Schema) Check(text bool, features []uint32) error {
 	return s.Columns.Check()
 }
 
-// Standardise converts a number from the table's scale to the model's. It is rounded to float32 last,
-// because what is left of a large number without its mean would be lost.
+// Standardise converts a number from the table's scale to the model's. Rounding to float32 is the
+// last step, because rounding before the mean is subtracted would lose most digits of large
+// numbers.
 func (s *Schema) Standardise(index uint32, value float64) float32 {
 	if s != nil && int(index) <= len(s.Mean) {
 		value = (value - s.Mean[index-1]) / s.Scale[index-1]
@@ -234,15 +274,16 @@ func (s *Schema) Standardise(index uint32, value float64) float32 {
 	return float32(value)
 }
 
-// HasColumns says whether the training data are tables with named columns, not matrices.
+// HasColumns reports whether the training data are tables with named columns, in contrast to
+// matrices.
 func (s *Schema) HasColumns() bool { return s != nil && len(s.Text)+len(s.Features) > 0 }
 
-// Both says whether there are words and numbers. The numbers then have the first indices, and
-// terms that differ from all words.
+// Both reports whether there are both words and numbers. The indices of the numbers then come
+// first, and their terms differ from all words.
 func (s *Schema) Both() bool { return s != nil && len(s.Text) > 0 && len(s.Features) > 0 }
 
-// Terms name the numbers, by feature: the column's name as a JSON string, in lists followed by
-// the place, from 1. No word begins with a quote.
+// Terms returns a term for each number feature: the column's name as a JSON string, followed in
+// lists by the position, from 1. The terms differ from all words, which never begin with a quote.
 func (s *Schema) Terms() (out []string) {
 	if s == nil {
 		return nil
@@ -260,8 +301,8 @@ func (s *Schema) Terms() (out []string) {
 	return out
 }
 
-// Column is the first feature of a number column, and how many features it has; 0: there is no
-// such column.
+// Column returns the first feature of a number column and its number of features, which is 0 if
+// there is no such column.
 func (s *Schema) Column(name string) (first uint32, width int) {
 	if s == nil {
 		return 0, 0
@@ -276,7 +317,8 @@ func (s *Schema) Column(name string) (first uint32, width int) {
 	return 0, 0
 }
 
-// Warnings are what a user should know about the columns, and the labels found in them.
+// Warnings returns one line for each oddity of the columns and the labels that a user should know
+// about.
 func (s *Schema) Warnings(labels []string) (out []string) {
 	if s == nil {
 		return nil
@@ -290,7 +332,7 @@ func (s *Schema) Warnings(labels []string) (out []string) {
 	return out
 }
 
-// Hint lists the number columns for a message; "": none.
+// Hint lists the number columns for a message. It is empty if there are none.
 func (s *Schema) Hint() string {
 	if s == nil || len(s.Features) == 0 {
 		return ""
@@ -298,10 +340,10 @@ func (s *Schema) Hint() string {
 	return "one of " + Listed(s.Features) + ", or "
 }
 
-// IsTerm says whether an entry of a vocabulary names a number, not a word.
+// IsTerm reports whether an entry of a vocabulary stands for a number and not for a word.
 func IsTerm(s string) bool { return strings.HasPrefix(s, `"`) }
 
-// Width is the number of features.
+// Width returns the number of features.
 func (s *Schema) Width() (n int) {
 	for _, w := range s.Widths {
 		n += max(w, 1)
@@ -309,7 +351,7 @@ func (s *Schema) Width() (n int) {
 	return n
 }
 
-// missing is the error for a column that does not exist.
+// missing returns the error for a column that does not exist.
 func missing(name string, have []string) error {
 	if near := format.Nearest(name, have); near != "" {
 		return fmt.Errorf("no column %q: did you mean %q?", name, near)
@@ -320,7 +362,7 @@ func missing(name string, have []string) error {
 	return fmt.Errorf("no column %q: there are %s", name, Listed(have))
 }
 
-// Listed lists names in a message, up to a limit.
+// Listed lists names for a message, up to a limit.
 func Listed(names []string) string {
 	const most = 20
 	var out []string

@@ -23,7 +23,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// show writes a row as line id labels|text index:value @weight.
+// show formats a row as line id labels|text index:value @weight.
 func show(r *Row) string {
 	if r.Broken {
 		return strings.TrimSpace(fmt.Sprintf("%d broken %s", r.Line, r.ID))
@@ -73,7 +73,7 @@ var (
 	nums   = Columns{Features: []string{"a", "b"}, Label: "l"}
 )
 
-// Awkward tables, each read as a person would.
+// TestRows reads unusual tables and compares the rows with what a person would read.
 func TestRows(t *testing.T) {
 	for _, c := range []struct {
 		name, content string
@@ -116,7 +116,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// What is wrong is said with its line, and what to do.
+// TestBroken checks that each error names its line and a remedy.
 func TestBroken(t *testing.T) {
 	for _, c := range []struct {
 		name, content string
@@ -137,11 +137,11 @@ func TestBroken(t *testing.T) {
 		{"a.jsonl", "{\"i\":\"a\\u0000\",\"t\":\"a\",\"l\":\"c\"}\n", paths, 1, `column "i": "a\x00" is not UTF-8 text`},
 		{"a.jsonl", "{\"t\":\"a\",\"l\":\"c\\u0000\"}\n", text, 1, "is not UTF-8 text"},
 		{"a.jsonl", "{\"t\":\"a\",\"l\":\"c\"}\n{\"t\":\"a\",\"l\":\"c\",\"\\u006c\":\"d\"}\n", text, 2,
-			`column "l" stands twice`},
+			`column "l" occurs twice`},
 		{"a.jsonl", "{\"a\":[],\"b\":1,\"l\":\"b\"}\n", nums, 1, `column "a": a list without numbers`},
 		{"a.jsonl", "{\"b\":1,\"l\":\"b\"}\n{\"a\":1,\"l\":\"b\"}\n{\"a\":[1],\"l\":\"b\"}\n", nums, 3,
 			`column "a": a list where rows before have a number`},
-		{"a.csv", "t,u,v\nx,a/,b\n", levels, 2, `the levels "a/", "b" give the path "a///b", which is read back as others`},
+		{"a.csv", "t,u,v\nx,a/,b\n", levels, 2, `the levels "a/", "b" give the path "a///b", which splits into other levels`},
 		{"a.csv", "t\x00,\x00l\x00\n\x00", text, 1, "UTF-16 without a byte order mark"},
 		{"a.tsv", "\x00t\x00\t\x00l\x00\n", text, 1, "UTF-16 without a byte order mark"},
 		{"a.csv", "PAR1\x15\x04\x15", text, 1, "is a Parquet file, whatever its name"},
@@ -158,7 +158,7 @@ func TestBroken(t *testing.T) {
 		{"a.csv", "", text, 1, "the table is empty"},
 		{"a.csv", "t,l\n", text, 0, "no row in it"},
 		{"a.csv", "tt,l\na,b\n", text, 1, `no column "t": there are "`},
-		{"a.csv", "t,l,t\na,b,c\n", text, 1, `column "t" stands twice`},
+		{"a.csv", "t,l,t\na,b,c\n", text, 1, `column "t" occurs twice`},
 		{"a.csv", "titles,l\na,b\n", Columns{Text: []string{"title"}, Label: "l"}, 1,
 			`no column "title": did you mean "titles"?`},
 		{"a.csv", "x,y\na,b\n", Columns{Text: []string{"x"}}, 1, `‹label-column=NAME›; its columns are "x", "y"`},
@@ -191,7 +191,8 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// --skip-broken passes over as many rows as it says; who must answer each row gets them, empty.
+// TestSkipBroken checks that --skip-broken skips the given number of rows, and that callers who
+// need a result for each row get them as empty rows.
 func TestSkipBroken(t *testing.T) {
 	path := write(t, "a.csv", "t,l\na,b\nc\nd,e,f\ng,h\n")
 	for skip, want := range map[int64]string{0: "a.csv:3", 1: "a.csv:4", 2: "", 9: ""} {
@@ -213,13 +214,13 @@ func TestSkipBroken(t *testing.T) {
 	if err != nil || !slices.Equal(rows, []string{"2  b|a", "3 broken", "4 broken", "5  h|g"}) {
 		t.Errorf("%q, %v", rows, err)
 	}
-	// A quote that is not closed takes lines with it, which count.
+	// a quote that is not closed includes the following lines, which are counted
 	path = write(t, "q.csv", "t,l\n\"a,b\nc,d\ne,f\n")
 	if _, _, err = readPath(t, path, Options{Columns: text, SkipBroken: 1}, all); err == nil ||
 		!strings.Contains(err.Error(), "q.csv:2") {
 		t.Errorf("three lines in a quote that is not closed: %v", err)
 	}
-	// Each line that a broken row takes is answered and counted, and its id is given if it can be read.
+	// each line of an invalid row is returned and counted, with its id if that is readable
 	ids := Columns{Text: []string{"t"}, ID: "i"}
 	for _, c := range []struct {
 		name, content string
@@ -246,7 +247,7 @@ func TestSkipBroken(t *testing.T) {
 	}
 }
 
-// Several files of a pattern are one table, each with a head of its own.
+// TestFiles checks that several files of a pattern are one table, each with its own header.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"1.csv": "t,l\na,b\n", "2.csv": "l,t\nd,c\ne\n"} {
@@ -261,7 +262,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// Parquet: texts, numbers, what is missing, and lists, over several row groups and pages.
+// TestParquet reads texts, numbers, missing values and lists, over several row groups and pages.
 func TestParquet(t *testing.T) {
 	type record struct {
 		T string    `parquet:"t,optional"`
@@ -310,8 +311,8 @@ func TestParquet(t *testing.T) {
 	}
 }
 
-// Arrow's files read as JSON lines of the same rows do: texts in dictionaries, numbers of any width, lists
-// of fixed and of any length, what is missing.
+// TestArrow checks that Arrow files read like JSON lines of the same rows: dictionary-encoded
+// texts, numbers of any width, lists of fixed and variable length, missing values.
 func TestArrow(t *testing.T) {
 	var b strings.Builder
 	for i := range 300 {
@@ -370,8 +371,8 @@ func TestArrow(t *testing.T) {
 	}
 }
 
-// Whatever stands in the cells of a CSV file, it is read as encoding/csv has written it, and each
-// row knows its line.
+// TestAgainstWriter checks that any content of a CSV file written by encoding/csv is read back
+// unchanged, and that each row has the right line.
 func TestAgainstWriter(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -379,7 +380,7 @@ func TestAgainstWriter(t *testing.T) {
 		characters, name, o := "ab ,;\"\r\n\t#:é|", "x.csv", Options{Columns: text}
 		switch delimiter {
 		case '\t':
-			characters, name = "ab ,;\"\t#:é|", "x.tsv" // a row is a line
+			characters, name = "ab ,;\"\t#:é|", "x.tsv" // a row is one line
 		case ';', '|', '§':
 			o.Delimiter = string(delimiter)
 		}
@@ -394,7 +395,7 @@ func TestAgainstWriter(t *testing.T) {
 			text, label := cell.Draw(rt, "text"), cell.Draw(rt, "label")
 			_ = w.Write([]string{text, label})
 			lines := 1 + strings.Count(text+label, "\n")
-			if w.UseCRLF { // it writes no other carriage return
+			if w.UseCRLF { // the writer inserts no other carriage return
 				ends := strings.NewReplacer("\r", "", "\n", "\r\n")
 				text, label = ends.Replace(text), ends.Replace(label)
 			}
@@ -413,9 +414,9 @@ func TestAgainstWriter(t *testing.T) {
 	})
 }
 
-// TSV without any quoting is read as lines of text are: a line a row, every quote a character, unless
-// a cell is in quotes as a whole or begins with a quote that stays open, which is an error with its
-// line. No row is ever lost.
+// TestPlainTSV checks that TSV without quoting is read like lines of text: one row per line, each
+// quote a character, unless a whole cell is in quotes or begins with a quote that is not closed,
+// which is an error with its line. No row is lost.
 func TestPlainTSV(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -429,7 +430,7 @@ func TestPlainTSV(t *testing.T) {
 			fmt.Fprintf(&b, "%s\tc%d\n", text, i)
 			whole := len(text) > 1 && text[0] == '"' && text[len(text)-1] == '"' &&
 				strings.Count(strings.ReplaceAll(text[1:len(text)-1], `""`, ""), `"`) == 0
-			// Without its doubled quotes: does the first one close?
+			// whether the first quote is closed, doubled quotes aside
 			open := strings.HasPrefix(text, `"`) && !strings.Contains(strings.ReplaceAll(text[1:], `""`, ""), `"`)
 			switch {
 			case open:
@@ -473,7 +474,7 @@ func TestFormatOf(t *testing.T) {
 	}
 }
 
-// A label is not predicted from itself.
+// TestCheckColumns checks that a label is not predicted from itself.
 func TestCheckColumns(t *testing.T) {
 	for _, c := range []Columns{{Text: []string{"t"}, Label: "t"}, {Text: []string{"t", "t"}, Label: "l"},
 		{Features: []string{"a", "l"}, Label: "l"}} {
@@ -483,7 +484,7 @@ func TestCheckColumns(t *testing.T) {
 	}
 }
 
-// What a model remembers stands in for what is not said.
+// TestOver checks that options which are not set are taken from the model's schema.
 func TestOver(t *testing.T) {
 	s := &Schema{Columns: paths}
 	o := Options{Columns: Columns{Text: []string{"x"}, ID: "k"}}.Over(s)
@@ -497,7 +498,7 @@ func TestOver(t *testing.T) {
 	}
 }
 
-// A schema that does not fit what it describes is refused before it is used.
+// TestSchemaCheck checks that a schema which does not match its data is refused before it is used.
 func TestSchemaCheck(t *testing.T) {
 	good := func() *Schema {
 		return &Schema{Columns: Columns{Features: []string{"a", "b"}, Label: "l"}, Widths: []int{0, 2},

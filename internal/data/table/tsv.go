@@ -12,7 +12,8 @@ import (
 	"taxon/internal/data/textio"
 )
 
-// tsvRecords reads rows of cells between tabs. A row is a line, whatever quotes stand in it.
+// tsvRecords reads cells that are separated by tabs. Each line is a row: quotes never make a row
+// span lines.
 type tsvRecords struct {
 	in    *textio.Reader
 	head  []string
@@ -22,7 +23,7 @@ type tsvRecords struct {
 
 func openTSV(r io.Reader, source string, o *Options) (*tsvRecords, *bufio.Reader, error) {
 	start := bufio.NewReaderSize(r, bufferBytes)
-	t := &tsvRecords{in: textio.NewReader(start, source)} // it reads from start's buffer
+	t := &tsvRecords{in: textio.NewReader(start, source)} // textio.NewReader uses start's buffer
 	line, err := t.in.Next()
 	if errors.Is(err, io.EOF) {
 		return nil, nil, errEmpty
@@ -64,10 +65,10 @@ func (t *tsvRecords) next() (int64, error) {
 	}
 }
 
-// splitTabs appends the cells of a line. A cell that is written as CSV writes it, its quotes closed
-// before a tab or the line's end, is read as CSV: it may hold tabs and doubled quotes. All other
-// quotes are text. want is how many cells there must be; -1: any number. After an error the cells
-// before it are returned.
+// splitTabs appends the cells of a line. A cell that is quoted as in CSV, with the closing quote
+// before a tab or the end of the line, is parsed as in CSV and may hold tabs and doubled quotes.
+// Other quotes are part of the text. want is the required number of cells, or -1 for any number.
+// After an error, the cells before it are returned.
 func splitTabs(dst []string, line string, want int) ([]string, error) {
 	begin, joined := len(dst), false
 	for rest := line; ; {
@@ -92,20 +93,21 @@ func splitTabs(dst []string, line string, want int) ([]string, error) {
 	case want < 0 || cells == want:
 		return dst, nil
 	case joined && strings.Count(line, "\t")+1 == want && !slices.ContainsFunc(strings.Split(line, "\t"), isQuoted):
-		return append(dst[:begin], strings.Split(line, "\t")...), nil // the tab in quotes separates cells
+		return append(dst[:begin], strings.Split(line, "\t")...), nil // the quoted tab is a separator
 	default:
 		return dst[:begin], fmt.Errorf("%d columns where line 1 has %d: is there a tab in a text?", cells, want)
 	}
 }
 
-// How a cell begins.
+// cutQuoted returns one of these states of a cell.
 const (
-	quoteNone   = iota // it is text to the next tab
-	quoteClosed        // it is in quotes, as CSV writes it
-	quoteOpen          // its quote does not end in the line
+	quoteNone   = iota // unquoted: the cell ends at the next tab
+	quoteClosed        // quoted as in CSV
+	quoteOpen          // the opening quote has no end in the line
 )
 
-// cutQuoted splits the cell in quotes off a line, if it begins with one. rest begins with a tab.
+// cutQuoted splits a quoted cell off a line, if the line begins with one. rest is empty or begins
+// with a tab.
 func cutQuoted(line string) (cell, rest string, state int) {
 	if !strings.HasPrefix(line, `"`) {
 		return "", "", quoteNone
@@ -126,7 +128,7 @@ func cutQuoted(line string) (cell, rest string, state int) {
 	}
 }
 
-// isQuoted says whether a cell is in quotes.
+// isQuoted reports whether a cell is in quotes.
 func isQuoted(cell string) bool {
 	_, _, state := cutQuoted(cell)
 	return state == quoteClosed

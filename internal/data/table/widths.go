@@ -6,6 +6,7 @@ import (
 	"slices"
 )
 
+// fillFeatures reads the row's numbers. It sets or checks the widths of lists.
 func (r *Reader) fillFeatures() (err error) {
 	if len(r.schema.Widths) == 0 && len(r.features) > 0 {
 		r.findWidths()
@@ -59,8 +60,8 @@ func (r *Reader) fillFeatures() (err error) {
 	return nil
 }
 
-// findWidths sets how long the lists of each column are by the first row with a value there. A file is
-// read ahead for it; in a stream the present row has to do.
+// findWidths sets the length of each column's lists from the first row with a value there. It reads
+// the file ahead for it; in a stream it has only the current row.
 func (r *Reader) findWidths() {
 	widths := make([]int, len(r.features))
 	r.unknown = slices.Repeat([]bool{true}, len(r.features))
@@ -84,7 +85,7 @@ func (r *Reader) findWidths() {
 		ahead, err := Open(r.ctx, r.src, r.name, Options{Columns: r.o.Columns, Format: r.o.Format, SkipBroken: math.MaxInt64},
 			Use{Features: true})
 		if err != nil {
-			return // the reader meets it again
+			return // the reader will meet the same error
 		}
 		defer ahead.Close()
 		ahead.learn = func() { look(ahead, r.unknown) }

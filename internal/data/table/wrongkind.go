@@ -13,8 +13,8 @@ import (
 	"taxon/internal/fs"
 )
 
-// binaryKinds are the formats that are no text, by their names in Formats: their first bytes, and what
-// messages call them.
+// binaryKinds describes the binary formats, by their names in Formats: their first bytes and their
+// names in messages.
 var binaryKinds = map[string]struct{ magic, name string }{
 	"parquet": {"PAR1", "Parquet file"},
 	"arrow":   {"ARROW1", "Arrow file"},
@@ -22,10 +22,10 @@ var binaryKinds = map[string]struct{ magic, name string }{
 	"npz":     {"PK\x03\x04", ".npz file"},
 }
 
-// kindBytes is how many bytes of a file tell its kind.
+// kindBytes is the number of bytes by which a file's kind is recognised.
 const kindBytes = 1 << 10
 
-// checkKind refuses a file that does not begin as its format does. It reads nothing of one that does.
+// checkKind returns an error if a file does not begin as its format does. It consumes no bytes.
 func checkKind(in *bufio.Reader, format string) error {
 	kind := binaryKinds[format]
 	head, err := in.Peek(len(kind.magic))
@@ -41,7 +41,8 @@ func checkKind(in *bufio.Reader, format string) error {
 	return fmt.Errorf("is no %s: %w", kind.name, kindOf(head))
 }
 
-// kindOf says what a file is by its first bytes, and how it is read.
+// kindOf recognises a file by its first bytes. The error names its kind and the option with which
+// to read it.
 func kindOf(head []byte) error {
 	if len(head) == 0 {
 		return errors.New("the file is empty")
@@ -50,7 +51,7 @@ func kindOf(head []byte) error {
 		return err
 	}
 	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte(byteOrderMark)), " \t\r\n")
-	whole := head[:max(0, len(head)-utf8.UTFMax)] // the last character may be cut
+	whole := head[:max(0, len(head)-utf8.UTFMax)] // the last character may be incomplete
 	if bytes.ContainsFunc(whole, func(c rune) bool { return c < ' ' && (c < '\t' || c > '\r') }) {
 		return errors.New("its first bytes are of no kind that is known: is it damaged, or another file?")
 	}
@@ -70,8 +71,8 @@ func kindOf(head []byte) error {
 	return errors.New("the file is text: say ‹data-format=csv› if line 1 names columns, else ‹data-format=lines›")
 }
 
-// seekable returns a file of a binary format with random access: the path itself if it begins as the
-// format does, else a copy of what f reads, if that does.
+// seekable returns a file of a binary format with random access. This is the path itself or, if the
+// file at path does not begin as the format does, a copy of f's content, if that does.
 func seekable(f *fs.File, path, format string) (*os.File, int64, error) {
 	if !fs.IsRemote(path) {
 		if info, err := fs.Stat(path); err == nil && info.Mode()&os.ModeDevice != 0 {

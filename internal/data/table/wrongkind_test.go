@@ -9,10 +9,11 @@ import (
 	"taxon/internal/fs"
 )
 
-// tarred is the first header of a tar archive, and what follows.
+// tarred is the first header of a tar archive and the content after it.
 var tarred = "a.csv" + strings.Repeat("\x00", 252) + "ustar\x0000" + strings.Repeat("\x00", 248) + "t,l\na,b\n"
 
-// A file whose name or format promises another kind is called what it is, with how to read it.
+// TestWrongKind checks that the error for a file of another kind than its name or format says names
+// the kind and the way to read it.
 func TestWrongKind(t *testing.T) {
 	const csv, tsv, jsonl = "say ‹data-format=csv›", "say ‹data-format=tsv›", "say ‹data-format=jsonl›"
 	for _, c := range []struct{ name, content, want string }{
@@ -67,7 +68,8 @@ func TestWrongKind(t *testing.T) {
 	}
 }
 
-// A column's name may begin with a brace, and in TSV with a brace and a quote.
+// TestBrace checks that a column's name may begin with a brace and, in TSV, with a brace and a
+// quote.
 func TestBrace(t *testing.T) {
 	for name, content := range map[string]string{"a.csv": "{t,l\na,b\n", "b.csv": "\"{t\",l\na,b\n",
 		"a.tsv": "{t\tl\na\tb\n", "b.tsv": "{t\tl\t{\"u\"\na\tb\tc\n"} {
@@ -84,7 +86,7 @@ func TestBrace(t *testing.T) {
 	}
 }
 
-// A device is no file to copy, however long it goes on.
+// TestDevice checks that a device is refused as a file to copy, because it may be endless.
 func TestDevice(t *testing.T) {
 	for _, format := range []string{"parquet", "arrow", "npz"} {
 		_, _, err := readPath(t, "/dev/zero", Options{Columns: text, Format: format}, Use{Features: true})

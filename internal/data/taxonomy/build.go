@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// Prune says what happens to leaves without a positive training instance.
+// Prune says whether leaves without a positive training instance are removed.
 type Prune uint8
 
 const (
-	// drop them, then the internal nodes left without a terminal below
+	// PruneEmpty removes such leaves, and then the internal nodes without a terminal below.
 	PruneEmpty Prune = iota
-	PruneNone        // keep them, each with negatives only
+	PruneNone        // keeps them; they have negative instances only
 )
 
-// ParsePrune reads the option's value: "empty" (also "") or "none".
+// ParsePrune parses the option's value: "empty" or "none". "" stands for "empty".
 func ParsePrune(s string) (Prune, error) {
 	switch s {
 	case "", "empty":
@@ -26,15 +26,16 @@ func ParsePrune(s string) (Prune, error) {
 	return 0, fmt.Errorf("prune %s: use empty or none", strconv.Quote(s))
 }
 
-// Build makes the tree that is trained, in this order. A leaf is spawned under each internal node
-// whose label has positives. Leaves without positives are pruned, then internal nodes without
-// terminals (one with such a label keeps its spawned leaf). If several roots are left, a virtual
-// root joins them. Labels outside the structure are further roots, after the others, and counted
-// in a warning. s == nil: a flat tree, with every label a terminal, in label order, without a
-// virtual root.
+// Build turns a structure into the training tree, in these steps. A leaf is spawned under each
+// internal node whose label has positives. Leaves without positives are pruned, then internal nodes
+// without terminals (an internal node whose label has positives keeps its spawned leaf). If several
+// roots remain, a virtual root joins them. Labels outside the structure become further roots, after
+// the others, and are counted in a warning. A nil s gives a flat tree without a virtual root, in
+// which every label is a terminal, in label order.
 //
-// counts[l] is the number of positive training instances of labels[l]. A structure in which a
-// node has two parents is refused: see FirstParent. O(nodes + edges), no recursion.
+// counts[l] is the number of positive training instances of labels[l]. A structure in which a node
+// has two parents is an error: see FirstParent. Build takes O(nodes + edges) time and does not
+// recurse.
 func Build(s *Structure, labels []string, counts []int, prune Prune) (*Tree, []string, error) {
 	if len(labels) != len(counts) {
 		return nil, nil, fmt.Errorf("%d labels with %d counts", len(labels), len(counts))
@@ -69,7 +70,7 @@ func anyPositive(counts []int) bool {
 	return false
 }
 
-// grower turns a structure into the tree that is trained.
+// grower builds the training tree from a structure.
 type grower struct {
 	labels    []string
 	counts    []int
@@ -80,12 +81,12 @@ type grower struct {
 	kids    Lists
 	roots   []int32 // roots of the structure, by first appearance
 	order   []int32 // parents before children
-	label   []int32 // label of each node of the structure, -1: none
-	keep    []bool  // node of the structure survives pruning
+	label   []int32 // label of each node of the structure, -1 if it has none
+	keep    []bool  // whether pruning keeps the node of the structure
 	outside []int32 // labels that are not in the structure
 }
 
-// open checks the structure and finds labels, roots and an order.
+// open checks the structure and finds the labels, the roots and an order of the nodes.
 func (g *grower) open(s *Structure) error {
 	index, err := s.index()
 	if err != nil {
@@ -100,7 +101,7 @@ func (g *grower) open(s *Structure) error {
 		p := int32(s.Parents[e])
 		switch {
 		case parent[c] == p:
-			return fmt.Errorf("edge from %s to %s stands twice in the structure", strconv.Quote(s.Names[p]),
+			return fmt.Errorf("edge from %s to %s occurs twice in the structure", strconv.Quote(s.Names[p]),
 				strconv.Quote(s.Names[c]))
 		case parent[c] >= 0:
 			return fmt.Errorf("the structure is no tree: %s has two parents, %s and %s (‹dag=first-parent› "+
@@ -140,11 +141,11 @@ func (g *grower) matchLabels(index map[string]int32) {
 	}
 }
 
-// positive says whether node n of the structure has a label with positives.
+// positive reports whether node n of the structure has a label with positives.
 func (g *grower) positive(n int32) bool { return g.label[n] >= 0 && g.counts[g.label[n]] > 0 }
 
-// prune decides which nodes stay. A node whose label has positives always does: a leaf for
-// itself, an internal node for the leaf spawned under it.
+// prune decides which nodes are kept. A node whose label has positives is always kept: a leaf for
+// itself, an internal node for the leaf that is spawned under it.
 func (g *grower) prune() {
 	g.keep = make([]bool, len(g.s.Names))
 	for i := len(g.order) - 1; i >= 0; i-- {
@@ -158,7 +159,7 @@ func (g *grower) prune() {
 	}
 }
 
-// grow numbers the nodes that stay in depth-first preorder.
+// grow numbers the kept nodes in depth-first preorder.
 func (g *grower) grow() {
 	type visit struct{ node, parent int32 }
 	var stack []visit
@@ -189,7 +190,7 @@ func (g *grower) grow() {
 	}
 }
 
-// kept filters the nodes that stay.
+// kept returns those of the nodes that pruning keeps.
 func (g *grower) kept(nodes []int32) []int32 {
 	var stay []int32
 	for _, n := range nodes {

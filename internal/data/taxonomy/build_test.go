@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// draw renders a tree one node a line, indented by depth: name, kind, label.
+// draw formats a tree with one node per line, indented by depth: name, kind, label.
 func draw(t *Tree) string {
 	var b strings.Builder
 	for n := range t.Len() {
@@ -38,8 +38,8 @@ func mustRead(tb testing.TB, text string) *Structure {
 	return s
 }
 
-// Each case is worked by hand. "!" marks terminals, "+" spawned leaves, "*" the virtual
-// root, dots the depth, ":l" the label. labels are "name=count".
+// TestBuildByHand compares trees with cases worked out by hand. "!" marks terminals, "+" spawned
+// leaves, "*" the virtual root, dots the depth, ":l" the label. labels are "name=count".
 func TestBuildByHand(t *testing.T) {
 	cases := []struct {
 		name, edges, labels string
@@ -127,7 +127,7 @@ func TestBuildRefuses(t *testing.T) {
 		{"DAG", mustRead(t, "r a\nr b\na c\nb c\n"), "c=1", `"c" has two parents, "a" and "b" (‹dag=first-parent›`},
 		{"cycle", &Structure{Names: []string{"a", "b"}, Parents: []uint32{0, 1}, Children: []uint32{1, 0}}, "a=1", "cycle: "},
 		{"edge twice", &Structure{Names: []string{"a", "b"}, Parents: []uint32{0, 0}, Children: []uint32{1, 1}}, "a=1",
-			"stands twice"},
+			"occurs twice"},
 		{"self-loop", &Structure{Names: []string{"a"}, Parents: []uint32{0}, Children: []uint32{0}}, "a=1", "its own parent"},
 		{"index", &Structure{Names: []string{"a"}, Parents: []uint32{0}, Children: []uint32{7}}, "a=1", "beyond its 1 nodes"},
 		{"lengths", &Structure{Names: []string{"a"}, Parents: []uint32{0}}, "a=1", "1 parents but 0 children"},
@@ -148,7 +148,8 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// TestBuildDeepChain: a chain of a million nodes must neither overflow a stack nor be slow.
+// TestBuildDeepChain checks that a chain of a million nodes neither overflows the stack nor takes
+// quadratic time.
 func TestBuildDeepChain(t *testing.T) {
 	const n = 1_000_000
 	s := &Structure{Names: make([]string, n)}

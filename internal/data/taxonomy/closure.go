@@ -2,26 +2,28 @@ package taxonomy
 
 import "errors"
 
-// Closure answers questions about a structure as it was given, before spawning and pruning:
-// levels, ancestors, distances. Measures use it. It never changes after NewClosure, so goroutines
-// may share it.
+// Closure answers queries about a structure as it was given, before spawning and pruning: levels,
+// ancestors, distances. The evaluation measures use it. It is immutable, so goroutines may share
+// it.
 //
-// In a DAG, ancestors are those over all parents. Depth, order, subtree sizes and distances are
-// those of the tree that keeps each node's first parent.
+// In a DAG, ancestors are those over all parents. Depth, order, subtree sizes and distances refer
+// to the first-parent tree, which keeps only the first parent of each node.
 type Closure struct {
 	names   []string
 	index   map[string]int32
 	parents Lists   // all parents, in file order
-	depth   []int32 // in the first-parent tree, 0 for roots
+	depth   []int32 // depth of each node in the first-parent tree, 0 for roots
 	order   []int32 // the first-parent tree, parents before children
 	kids    []int32 // number of children in the first-parent tree
-	// nodes of the subtree in the first-parent tree, with the node itself
+
+	// below counts the nodes of each subtree of the first-parent tree, including its root.
 	below []int32
 	roots int
 	dag   bool
 }
 
-// NewClosure prepares a structure. The errors are those of Structure.Check. O(nodes + edges).
+// NewClosure prepares the queries for a structure in O(nodes + edges). Its errors are those of
+// Structure.Check.
 func NewClosure(s *Structure) (*Closure, error) {
 	index, err := s.index()
 	if err != nil {
@@ -61,22 +63,22 @@ func NewClosure(s *Structure) (*Closure, error) {
 	return c, nil
 }
 
-// Len is the number of nodes.
+// Len returns the number of nodes.
 func (c *Closure) Len() int { return len(c.names) }
 
-// Node finds a name; ok is false if the structure does not have it.
+// Node returns the node of a name. ok is false if the structure does not have the name.
 func (c *Closure) Node(name string) (node int32, ok bool) {
 	node, ok = c.index[name]
 	return node, ok
 }
 
-// Name is the name of a node.
+// Name returns the name of a node.
 func (c *Closure) Name(node int32) string { return c.names[node] }
 
-// Parents lists all parents of a node, in file order; it must not be changed.
+// Parents lists all parents of a node, in file order. The list must not be changed.
 func (c *Closure) Parents(node int32) []int32 { return c.parents.Of(node) }
 
-// First is the first parent of a node, -1 for a root.
+// First returns the first parent of a node, or -1 for a root.
 func (c *Closure) First(node int32) int32 {
 	if p := c.parents.Of(node); len(p) > 0 {
 		return p[0]
@@ -84,27 +86,27 @@ func (c *Closure) First(node int32) int32 {
 	return -1
 }
 
-// IsDAG tells whether some node has more than one parent.
+// IsDAG reports whether some node has more than one parent.
 func (c *Closure) IsDAG() bool { return c.dag }
 
-// Roots is the number of nodes without a parent.
+// Roots returns the number of nodes without a parent.
 func (c *Closure) Roots() int { return c.roots }
 
-// Depth is the number of edges from the root of the first-parent tree.
+// Depth returns the number of edges from the root of the first-parent tree to a node.
 func (c *Closure) Depth(node int32) int32 { return c.depth[node] }
 
-// Order lists all nodes so that first parents come before their children; it must not
-// be changed.
+// Order lists all nodes so that first parents come before their children. The list must not be
+// changed.
 func (c *Closure) Order() []int32 { return c.order }
 
-// Children is the number of children in the first-parent tree.
+// Children returns the number of children of a node in the first-parent tree.
 func (c *Closure) Children(node int32) int { return int(c.kids[node]) }
 
-// SubtreeSize is the number of nodes at and below a node in the first-parent tree.
+// SubtreeSize returns the number of nodes at and below a node in the first-parent tree.
 func (c *Closure) SubtreeSize(node int32) int { return int(c.below[node]) }
 
-// Distance is the number of edges between two nodes in the first-parent tree. Several roots count
-// as children of one more node. O(depth).
+// Distance returns the number of edges between two nodes in the first-parent tree. If there are
+// several roots, they count as children of an additional node. Distance takes O(depth).
 func (c *Closure) Distance(a, b int32) int {
 	steps := 0
 	for a != b {
@@ -118,30 +120,31 @@ func (c *Closure) Distance(a, b int32) int {
 	return steps
 }
 
-// Walker collects ancestors. It has scratch of one entry a node. For one goroutine; reuse it.
+// Walker collects ancestors. Its scratch memory has one entry per node, so a goroutine should keep
+// a Walker and reuse it. It must not be shared by goroutines.
 type Walker struct {
 	c     *Closure
 	round uint32
-	seen  []uint32 // round in which the node was last met
+	seen  []uint32 // the round in which each node was last visited
 }
 
-// NewWalker returns a walker over c.
+// NewWalker returns a Walker over c.
 func (c *Closure) NewWalker() *Walker { return &Walker{c: c, seen: make([]uint32, c.Len())} }
 
-// Ancestors appends to dst the given nodes and all their ancestors over all parents, each once.
-// The order depends only on the order of nodes.
+// Ancestors appends to dst the given nodes and all their ancestors over all parents, each once. The
+// order depends on the order of nodes only.
 func (w *Walker) Ancestors(dst []int32, nodes []int32) []int32 {
 	return w.collect(dst, nodes, len(w.c.names))
 }
 
-// FirstAncestors is Ancestors in the first-parent tree.
+// FirstAncestors is like Ancestors, but follows first parents only.
 func (w *Walker) FirstAncestors(dst []int32, nodes []int32) []int32 {
 	return w.collect(dst, nodes, 1)
 }
 
-// collect follows up to most parents of each node.
+// collect visits the nodes and their ancestors over the first `most` parents of each node.
 func (w *Walker) collect(dst, nodes []int32, most int) []int32 {
-	if w.round++; w.round == 0 { // wrapped around: old marks would look new
+	if w.round++; w.round == 0 { // wrapped around: marks of old rounds would look new
 		clear(w.seen)
 		w.round = 1
 	}
@@ -154,7 +157,7 @@ func (w *Walker) collect(dst, nodes []int32, most int) []int32 {
 	return dst
 }
 
-// meet appends the nodes not yet met in this round.
+// meet appends the nodes that have not been visited in this round.
 func (w *Walker) meet(dst, nodes []int32) []int32 {
 	for _, n := range nodes {
 		if w.seen[n] != w.round {

@@ -7,8 +7,8 @@ import (
 	"taxon/internal/data/taxonomy"
 )
 
-// "animal" bears a label of its own though it has children: a leaf is spawned for it.
-// "fish" has no instance and is pruned; "robot" is no class of the structure.
+// "animal" has a label of its own although it has children: a leaf is spawned for it. "fish" has no
+// instance and is pruned; "robot" is not a class of the structure.
 func ExampleBuild() {
 	file := "animal bird\nanimal fish\nbird owl\nbird wren\n"
 	s, _, err := taxonomy.Read(strings.NewReader(file), "animals.txt")

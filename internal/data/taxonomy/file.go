@@ -13,17 +13,17 @@ import (
 	"taxon/internal/fs"
 )
 
-// askGraph is added to errors about what only a graph can have.
+// askGraph is added to errors that do not occur in undirected graphs.
 const askGraph = " (is this an undirected graph? then use ‹graph›)"
 
-// maxNodes leaves room in int32 numbers for as many spawned leaves, and a virtual root.
+// maxNodes leaves room in int32 for as many spawned leaves and a virtual root.
 const maxNodes = math.MaxInt32/2 - 1
 
-// Read reads a hierarchy: "parent child" a line, separated by blanks or tabs. '#' opens a comment
-// at a line's start or after a blank. A name may be a JSON string, and must if it begins with '#'
-// or a quote. Empty lines are skipped. source is the input's name in errors and warnings. Errors
-// are *fs.InputError with the line at fault, except failures of r itself. Repeated edges are
-// dropped and counted in a warning.
+// Read reads a hierarchy with one edge per line: "parent child", separated by blanks or tabs. '#'
+// begins a comment at the start of a line or after a blank. A name may be a JSON string; it must be
+// one if it begins with '#' or a quote. Empty lines are skipped. source is the input's name in
+// errors and warnings. Errors are *fs.InputError with the line at fault, except for errors of r
+// itself. Repeated edges are dropped and counted in a warning.
 func Read(r io.Reader, source string) (*Structure, []string, error) {
 	return newBuilder(false).hierarchy(r, source)
 }
@@ -53,14 +53,14 @@ func (b *builder) hierarchy(r io.Reader, source string) (*Structure, []string, e
 	return b.s, warnings, nil
 }
 
-// ReadTree is Read, but refuses a node with several parents.
+// ReadTree is like Read, but returns an error if a node has several parents.
 func ReadTree(r io.Reader, source string) (*Structure, []string, error) {
 	b := newBuilder(false)
 	s, warnings, err := b.hierarchy(r, source)
 	if err != nil {
 		return nil, nil, err
 	}
-	first := make([]int, len(s.Names)) // edge to the parent + 1
+	first := make([]int, len(s.Names)) // index of the edge to the parent, plus one
 	for e, c := range s.Children {
 		if first[c] == 0 {
 			first[c] = e + 1
@@ -75,8 +75,9 @@ func ReadTree(r io.Reader, source string) (*Structure, []string, error) {
 	return s, warnings, nil
 }
 
-// ReadGraph reads an undirected graph: "a b" a line, otherwise like Read. Edges given twice, in
-// either direction, and self-loops are dropped and counted in one warning.
+// ReadGraph reads an undirected graph with one edge per line: "a b", otherwise as Read does.
+// Self-loops and edges that are given twice, in either direction, are dropped and counted in one
+// warning.
 func ReadGraph(r io.Reader, source string) (*Structure, []string, error) {
 	b := newBuilder(true)
 	if err := b.read(r, source); err != nil {
@@ -98,7 +99,7 @@ func newBuilder(graph bool) *builder {
 	return &builder{s: &Structure{}, graph: graph, node: map[string]uint32{}, edge: map[uint64]struct{}{}}
 }
 
-// read takes all lines.
+// read reads all lines.
 func (b *builder) read(r io.Reader, source string) error {
 	in := textio.NewReader(r, source)
 	for {
@@ -127,7 +128,7 @@ type builder struct {
 	firstRepeat int
 }
 
-// line adds one line of the file.
+// line parses one line of the file.
 func (b *builder) line(in *textio.Reader, text []byte) error {
 	var name [2][]byte
 	count := 0
@@ -168,7 +169,7 @@ func (b *builder) line(in *textio.Reader, text []byte) error {
 		return in.Errorf("%s where two are expected: `%s`, separated by a blank%s", plural(count, "name"), form, hint)
 	}
 	for _, n := range name {
-		if bytes.HasPrefix(n, []byte("\ufeff")) { // after a blank; at a line's start package lines refuses it
+		if bytes.HasPrefix(n, []byte("\ufeff")) { // after a blank; textio refuses it at a line's start
 			return in.Errorf("byte order mark (U+FEFF) before the name %s: remove it", shorten(n))
 		}
 	}
@@ -182,7 +183,7 @@ func (b *builder) line(in *textio.Reader, text []byte) error {
 	return nil
 }
 
-// number returns the node of a name, a new one if need be.
+// number returns the node of a name, and creates it if necessary.
 func (b *builder) number(name []byte) uint32 {
 	n, ok := b.node[string(name)]
 	if !ok {
@@ -193,7 +194,7 @@ func (b *builder) number(name []byte) uint32 {
 	return n
 }
 
-// add adds an edge unless it is known.
+// add adds an edge unless it exists already.
 func (b *builder) add(line int, parent, child uint32) {
 	key := uint64(parent)<<32 | uint64(child)
 	if b.graph && parent > child {
@@ -217,10 +218,10 @@ func (b *builder) add(line int, parent, child uint32) {
 	b.lineOf = append(b.lineOf, line)
 }
 
-// blanks separate names. Other white space is part of a name.
+// blanks are the characters that separate names. Other white space is part of a name.
 const blanks = " \t"
 
-// plural renders "1 name", "3 names".
+// plural returns a count with its noun, as in "1 name" and "3 names".
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -228,7 +229,7 @@ func plural(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// shorten quotes a name for a one-line message.
+// shorten shortens and quotes a name for a one-line message.
 func shorten(name []byte) string {
 	const most = 60
 	if len(name) > most {
@@ -237,7 +238,7 @@ func shorten(name []byte) string {
 	return strconv.Quote(string(name))
 }
 
-// ReadFile reads the structure file at a path by read: Read, ReadTree or ReadGraph.
+// ReadFile reads the structure file at a path with the function read: Read, ReadTree or ReadGraph.
 func ReadFile(ctx context.Context, files fs.Local, path string, read func(io.Reader, string) (*Structure, []string,
 	error)) (*Structure, []string, error) {
 	f, err := fs.Open(ctx, files, path)
@@ -258,10 +259,10 @@ func ReadFile(ctx context.Context, files fs.Local, path string, read func(io.Rea
 	return got.s, got.warnings, nil
 }
 
-// WriteFile writes the edges as Read reads them, a line each.
+// WriteFile writes the edges in the form that Read accepts, one per line.
 func (s *Structure) WriteFile(path string) error { return fs.WriteFile(path, s.Text()) }
 
-// Text is what WriteFile writes.
+// Text returns the content of the file that WriteFile writes.
 func (s *Structure) Text() (b []byte) {
 	for e, p := range s.Parents {
 		b = append(textio.AppendName(b, s.Names[p]), ' ')

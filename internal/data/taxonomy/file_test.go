@@ -13,7 +13,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// edges renders a structure as "a>b a>c".
+// edges formats a structure as "a>b a>c".
 func edges(s *Structure) string {
 	var e []string
 	for i, p := range s.Parents {
@@ -51,7 +51,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A second parent is blamed where it stands, and nothing else is.
+// TestReadTree checks that the error for a second parent names its line.
 func TestReadTree(t *testing.T) {
 	for text, want := range map[string]string{
 		"r a\n# why\nq a\nr q\n": `f:3: "a" has a second parent, "q", after "r" in line 1`,
@@ -130,7 +130,8 @@ func TestReadPassesFailuresOn(t *testing.T) {
 	}
 }
 
-// TestAsksForGraph: what only a graph can have is told so.
+// TestAsksForGraph checks that errors about edges that only a graph can have suggest the option for
+// graphs.
 func TestAsksForGraph(t *testing.T) {
 	for _, in := range []string{"a b\nb a\n", "a b\nb c\nc a\n", "a b\nb b\n"} {
 		if _, _, err := Read(strings.NewReader(in), "f"); err == nil || !strings.Contains(err.Error(), "‹graph") {
@@ -153,14 +154,15 @@ func TestFirstParent(t *testing.T) {
 	}
 }
 
-// FuzzRead: what is read passes Check, has edges, and reads back from its own edges.
+// FuzzRead checks that a structure that was read passes Check, has edges, and is the same when its
+// edges are read again.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("a b\na c # x\n"))
 	f.Add([]byte("\xef\xbb\xbfa b\r\nb a\n"))
 	f.Add([]byte("a a\n"))
 	f.Add([]byte("\"#a\" b # c\n\tb \"\\\"c\\u00e9\"\n"))
-	f.Add([]byte("\xef\xbb\xbf\xef\xbb\xbf>a b\n")) // once read as a name
-	f.Add([]byte(" \ufeff 0"))                      // this, too
+	f.Add([]byte("\xef\xbb\xbf\xef\xbb\xbf>a b\n")) // was read as a name by an earlier version
+	f.Add([]byte(" \ufeff 0"))                      // likewise
 	f.Add([]byte("\xff\xfea\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, _, err := Read(strings.NewReader(string(data)), "f")

@@ -10,18 +10,18 @@ import (
 	"taxon/internal/data/textio"
 )
 
-// Edge joins two nodes of a graph, the smaller number first.
+// Edge joins two nodes of a graph. A is less than B.
 type Edge struct{ A, B int32 }
 
-// BuildGraph makes the training graph of an undirected structure, or of a DAG whose directions
-// are dropped. Its terminals are the nodes with a positive training instance. Nothing is spawned
-// or pruned, and there is no root. An edge between two terminals is split by a dummy internal
-// node, so that no two terminals are neighbours ([TKDD] 5.1). Labels outside the structure are
-// isolated terminals, counted in a warning.
+// BuildGraph turns an undirected structure, or a DAG whose directions are ignored, into the
+// training graph. Its terminals are the nodes with a positive training instance. Nothing is spawned
+// or pruned, and there is no root. An edge between two terminals is split by a dummy internal node,
+// so that no two terminals are neighbours ([TKDD] 5.1). Labels outside the structure become
+// isolated terminals and are counted in a warning.
 //
-// Nodes are in the structure's order, then come the labels outside it, then the dummies in the
-// order of the edges that they split. Every Parent is -1; Tree.Adjacent has the edges. Repeated
-// edges and self-loops are dropped. O(nodes + edges log edges).
+// The nodes of the structure come first, in its order, then the labels outside it, then the dummies
+// in the order of the edges that they split. Every Parent is -1; Tree.Adjacent has the edges.
+// Repeated edges and self-loops are dropped. BuildGraph takes O(nodes + edges log edges) time.
 func BuildGraph(s *Structure, labels []string, counts []int) (*Tree, []string, error) {
 	if len(labels) != len(counts) {
 		return nil, nil, fmt.Errorf("%d labels with %d counts", len(labels), len(counts))
@@ -74,7 +74,7 @@ func BuildGraph(s *Structure, labels []string, counts []int) (*Tree, []string, e
 	return t, warnings, nil
 }
 
-// indexGraph is index, but accepts self-loops.
+// indexGraph is like index, but accepts self-loops.
 func (s *Structure) indexGraph() (map[string]int32, error) {
 	straight := &Structure{Names: s.Names}
 	if len(s.Parents) != len(s.Children) {
@@ -88,7 +88,7 @@ func (s *Structure) indexGraph() (map[string]int32, error) {
 	return straight.index()
 }
 
-// undirected lists the edges, each once, by first appearance, without self-loops.
+// undirected lists the edges by first appearance, each once, without self-loops.
 func (s *Structure) undirected() []Edge {
 	seen := make(map[Edge]struct{}, len(s.Parents))
 	var edges []Edge
@@ -103,7 +103,7 @@ func (s *Structure) undirected() []Edge {
 	return edges
 }
 
-// adjacency lists each node's neighbours, ascending.
+// adjacency lists the neighbours of each node, ascending.
 func adjacency(n int, edges []Edge) *Lists {
 	l := &Lists{Begin: make([]int32, n+1), Node: make([]int32, 2*len(edges))}
 	for _, e := range edges {
@@ -125,10 +125,10 @@ func adjacency(n int, edges []Edge) *Lists {
 	return l
 }
 
-// IsGraph says whether what is trained is a graph, not a tree.
+// IsGraph reports whether t is a graph and not a tree.
 func (t *Tree) IsGraph() bool { return t.Adjacent != nil }
 
-// neighbours calls visit for each neighbour of node n, in a tree or graph. kids are the tree's
+// neighbours calls visit for each neighbour of node n, in a tree or graph. kids is the tree's
 // Children.
 func (t *Tree) neighbours(n int32, kids Lists, visit func(int32)) {
 	if t.Adjacent != nil {
@@ -145,18 +145,22 @@ func (t *Tree) neighbours(n int32, kids Lists, visit func(int32)) {
 	}
 }
 
-// Colouring is the order of nodes in a greedy colouring.
+// Colouring selects the order in which a greedy colouring visits the nodes.
 type Colouring uint8
 
 const (
-	LargestFirst Colouring = iota // falling degree (Welsh and Powell 1967)
-	// repeatedly remove a node of least degree; colour in reverse order (Matula and Beck 1983)
+	// LargestFirst orders the nodes by falling degree (Welsh and Powell 1967).
+	LargestFirst Colouring = iota
+
+	// SmallestLast repeatedly removes a node of least degree, and colours in reverse order (Matula
+	// and Beck 1983).
 	SmallestLast
-	// always the node whose neighbours have the most colours (Brelaz 1979)
+
+	// DSATUR always takes a node whose neighbours have the largest number of colours (Brelaz 1979).
 	DSATUR
 )
 
-// ParseColouring reads the option's value; "" stands for largest-first.
+// ParseColouring parses the option's value. "" stands for largest-first.
 func ParseColouring(s string) (Colouring, error) {
 	switch s {
 	case "", "largest-first":
@@ -169,9 +173,9 @@ func ParseColouring(s string) (Colouring, error) {
 	return 0, fmt.Errorf("colouring %s: use largest-first, smallest-last or dsatur", strconv.Quote(s))
 }
 
-// Colours returns the classes of a proper colouring, with nodes in order. The colouring is
-// greedy, ties by node number. A tree needs two colours. A graph with dummies between its
-// terminals has no bound known beforehand.
+// Colours returns the colour classes of a proper colouring, with the nodes of each in order. The
+// colouring is greedy; ties are broken by node number. A tree needs two colours. The number of
+// colours of a graph is not known in advance.
 func (t *Tree) Colours(by Colouring) [][]int32 {
 	kids := t.Children()
 	near := func(n int32, visit func(int32)) { t.neighbours(n, kids, visit) }
@@ -193,7 +197,8 @@ func (t *Tree) Colours(by Colouring) [][]int32 {
 	return greedy(order, near)
 }
 
-// smallestLast removes nodes by least remaining degree, with buckets by degree. O(nodes + edges).
+// smallestLast removes nodes in the order of least remaining degree, with one bucket per degree. It
+// takes O(nodes + edges) time.
 func smallestLast(degree []int32, near func(int32, func(int32))) []int32 {
 	left := slices.Clone(degree)
 	buckets := make([][]int32, 1)
@@ -203,7 +208,7 @@ func smallestLast(degree []int32, near func(int32, func(int32))) []int32 {
 		}
 		buckets[left[n]] = append(buckets[left[n]], n)
 	}
-	for n := len(degree) - 1; n >= 0; n-- { // so that the smallest number is on top
+	for n := len(degree) - 1; n >= 0; n-- { // the smallest number ends up on top
 		put(int32(n))
 	}
 	gone := make([]bool, len(degree))
@@ -216,7 +221,7 @@ func smallestLast(degree []int32, near func(int32, func(int32))) []int32 {
 		n := buckets[d][len(buckets[d])-1]
 		buckets[d] = buckets[d][:len(buckets[d])-1]
 		if gone[n] || int(left[n]) != d {
-			continue // it moved to another bucket
+			continue // the node has moved to another bucket
 		}
 		gone[n], order[at] = true, n
 		at--
@@ -231,8 +236,9 @@ func smallestLast(degree []int32, near func(int32, func(int32))) []int32 {
 	return order
 }
 
-// saturation is DSATUR's order: by falling number of colours among the neighbours, then falling
-// degree, then number, with greedy's colours. O((nodes + edges) log nodes).
+// saturation returns DSATUR's order: by falling number of colours among the neighbours, then by
+// falling degree, then by number, with the colours of the greedy algorithm. It takes O((nodes +
+// edges) log nodes) time.
 func saturation(degree []int32, near func(int32, func(int32))) []int32 {
 	n := len(degree)
 	colour := make([]int32, n)
@@ -271,7 +277,7 @@ type saturated struct {
 	node    int32
 }
 
-// saturationHeap is a binary heap, most urgent first.
+// saturationHeap is a binary heap with the most urgent node on top.
 type saturationHeap struct {
 	degree []int32
 	item   []saturated

@@ -58,8 +58,8 @@ func TestBuildGraph(t *testing.T) {
 	}
 }
 
-// TestGraphColours: no colouring gives the ends of an edge one colour, all nodes have one,
-// no two terminals are neighbours.
+// TestGraphColours checks that no colouring gives both ends of an edge the same colour, that all
+// nodes have one, and that no two terminals are neighbours.
 func TestGraphColours(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 25).Draw(t, "nodes")
@@ -103,7 +103,7 @@ func TestGraphColours(t *testing.T) {
 	})
 }
 
-// TestCrown: smallest-last and DSATUR colour a crown graph, on which a greedy order can
+// TestCrown checks that smallest-last and DSATUR colour a crown graph, for which a greedy order can
 // need many colours, with two.
 func TestCrown(t *testing.T) {
 	s := &Structure{}
@@ -139,7 +139,7 @@ func FuzzReadGraph(f *testing.F) {
 	})
 }
 
-// TestIsReversed: a tree with its columns swapped; trees, chains and DAGs are none.
+// TestIsReversed recognises a tree with its columns swapped, and no ordinary tree, chain or DAG.
 func TestIsReversed(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	for _, test := range []struct {

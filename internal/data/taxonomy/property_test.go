@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawStructure draws a forest or, if dag, an acyclic graph: edges go from an earlier
+// drawStructure generates a forest or, if dag is set, an acyclic graph. Edges go from an earlier
 // name of a random permutation to a later one, in random order.
 func drawStructure(t *rapid.T, dag bool) *Structure {
 	n := rapid.IntRange(2, 25).Draw(t, "nodes")
@@ -45,7 +45,8 @@ func drawStructure(t *rapid.T, dag bool) *Structure {
 	return s
 }
 
-// drawLabels draws labels inside and outside of s, some without positives, one with.
+// drawLabels generates labels inside and outside of s, some without positives and at least one
+// with.
 func drawLabels(t *rapid.T, s *Structure) ([]string, []int) {
 	pool := append(slices.Clone(s.Names), "out1", "out2", "out3")
 	pool = rapid.Permutation(pool).Draw(t, "pool")
@@ -58,7 +59,7 @@ func drawLabels(t *rapid.T, s *Structure) ([]string, []int) {
 	return labels, counts
 }
 
-// ref is a node of the reference's tree, made as the definition reads.
+// ref is a node of the reference tree, built as the definition reads.
 type ref struct {
 	name     string
 	kind     Kind
@@ -67,7 +68,7 @@ type ref struct {
 	children []*ref
 }
 
-// buildRef is the dumb recursive twin of Build.
+// buildRef builds the same tree as Build by simple recursion.
 func buildRef(s *Structure, labels []string, counts []int, prune Prune) *Tree {
 	label := func(name string) int32 { return int32(slices.Index(labels, name)) }
 	positive := func(l int32) bool { return l >= 0 && counts[l] > 0 }
@@ -86,7 +87,7 @@ func buildRef(s *Structure, labels []string, counts []int, prune Prune) *Tree {
 		}
 		return r
 	}
-	var cut func(r *ref) bool // prune; false: r goes
+	var cut func(r *ref) bool // prunes the subtree; returns false if r itself is removed
 	cut = func(r *ref) bool {
 		if r.leaf {
 			return prune == PruneNone || positive(r.label)
@@ -140,8 +141,7 @@ func TestBuildAgainstReference(t *testing.T) {
 	})
 }
 
-// checkTree holds what every training tree must satisfy, and its helpers against
-// their definitions.
+// checkTree checks the invariants of training trees, and their methods against the definitions.
 func checkTree(t *rapid.T, tree *Tree, labels []string, counts []int) {
 	kids, end, at := tree.Children(), tree.SubtreeEnd(), terminalOf(tree, len(labels))
 	for n := range int32(tree.Len()) {
@@ -167,7 +167,8 @@ func checkTree(t *rapid.T, tree *Tree, labels []string, counts []int) {
 	}
 }
 
-// TestSetsAreIndependent: no edge within one set, every node in exactly one.
+// TestSetsAreIndependent checks that no edge lies within one set and that every node is in exactly
+// one.
 func TestSetsAreIndependent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawStructure(t, false)
@@ -202,8 +203,8 @@ func TestSetsAreIndependent(t *testing.T) {
 }
 
 func TestColours(t *testing.T) {
-	// Two hubs three edges apart, joined over x and y: largest-first colours both hubs
-	// first and alike, so x and y need two more colours.
+	// two hubs three edges apart, joined over x and y: largest-first colours both hubs first, with
+	// the same colour, so x and y need two more colours
 	s := mustRead(t, "h x\nh a\nh b\nx y\ny g\ng c\ng d\n")
 	tree, _, err := Build(s, s.Names, ones(len(s.Names)), PruneNone)
 	if err != nil {
@@ -212,7 +213,8 @@ func TestColours(t *testing.T) {
 	if got := len(tree.Colours(LargestFirst)); got != 3 {
 		t.Errorf("%d colours, want 3", got)
 	}
-	// The chain a-b-c-d: b and c come first, then the ends fit in; ends first would need three.
+	// the chain a-b-c-d: if b and c come first, two colours suffice; if the ends come first, three
+	// are needed
 	s = mustRead(t, "a b\nb c\nc d\n")
 	tree, _, err = Build(s, []string{"d"}, []int{1}, PruneEmpty)
 	if err != nil {
@@ -233,8 +235,8 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// TestClosureAgainstReference: ancestors by brute-force reachability, distances by
-// comparing root paths.
+// TestClosureAgainstReference compares ancestors with brute-force reachability, and distances with
+// those computed from the root paths.
 func TestClosureAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawStructure(t, rapid.Bool().Draw(t, "dag"))
@@ -243,7 +245,7 @@ func TestClosureAgainstReference(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := len(s.Names)
-		reach := make([][]bool, n) // reach[v][a]: a is v or above it
+		reach := make([][]bool, n) // reach[v][a]: a is v or an ancestor of v
 		for v := range reach {
 			reach[v] = make([]bool, n)
 			reach[v][v] = true
@@ -286,7 +288,7 @@ func TestClosureAgainstReference(t *testing.T) {
 	})
 }
 
-// pathDistance counts the nodes on one root path only.
+// pathDistance counts the nodes that are on only one of the two root paths.
 func pathDistance(w *Walker, a, b int32) int {
 	pa, pb := w.FirstAncestors(nil, []int32{a}), w.FirstAncestors(nil, []int32{b})
 	d := 0
@@ -304,7 +306,7 @@ func pathDistance(w *Walker, a, b int32) int {
 }
 
 func TestClosureByHand(t *testing.T) {
-	// r - a - c, r - b - c (second parent), c - d; t - u on its own.
+	// r - a - c, r - b - c (second parent), c - d; t - u is separate
 	s := mustRead(t, "r a\nr b\na c\nb c\nc d\nt u\n")
 	c, err := NewClosure(s)
 	if err != nil {
@@ -344,7 +346,7 @@ func TestClosureByHand(t *testing.T) {
 	}
 }
 
-// TestWalkerWrapsAround: marks of four thousand million rounds ago must not count.
+// TestWalkerWrapsAround checks that marks of 2^32 rounds ago are ignored.
 func TestWalkerWrapsAround(t *testing.T) {
 	c, err := NewClosure(mustRead(t, "r a\n"))
 	if err != nil {
@@ -370,8 +372,8 @@ func TestPruneOption(t *testing.T) {
 	}
 }
 
-// terminalOf gives the terminal of each of the data's labels (there are labels of them),
-// -1 for a label without one. A label at an internal node has its spawned leaf here.
+// terminalOf returns the terminal of each of the data's labels, of which there are `labels`, or -1
+// for a label without one. The terminal of a label at an internal node is its spawned leaf.
 func terminalOf(t *Tree, labels int) []int32 {
 	at := make([]int32, labels)
 	for l := range at {

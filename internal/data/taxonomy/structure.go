@@ -12,15 +12,15 @@ import (
 	"taxon/internal/fs"
 )
 
-// Structure is a class hierarchy as the user gave it: a tree, a forest or a DAG. The zero value
-// has no node. It must not be changed once it is used.
+// Structure is a class hierarchy as the user gave it: a tree, a forest or a DAG. The zero value has
+// no nodes. A Structure must not be changed once it is in use.
 type Structure struct {
-	Names    []string // in order of first appearance, no repeats
-	Parents  []uint32 // index into Names, edge by edge in file order, no repeats
-	Children []uint32 // as long as Parents
+	Names    []string // names in order of first appearance, without repeats
+	Parents  []uint32 // index into Names, edge by edge in file order
+	Children []uint32 // aligned with Parents
 }
 
-// IsDAG tells whether some node has more than one parent.
+// IsDAG reports whether some node has more than one parent.
 func (s *Structure) IsDAG() bool {
 	seen := make([]bool, len(s.Names))
 	for _, c := range s.Children {
@@ -32,8 +32,9 @@ func (s *Structure) IsDAG() bool {
 	return false
 }
 
-// IsReversed says whether some node has several parents but none has several children. That is
-// what a tree looks like whose edges are written CHILD PARENT; no class hierarchy does.
+// IsReversed reports whether some node has several parents but none has several children. This is
+// what a tree looks like if its edges are written CHILD PARENT; no real class hierarchy looks like
+// it.
 func (s *Structure) IsReversed() bool {
 	seen := make([]bool, len(s.Names))
 	for _, p := range s.Parents {
@@ -45,8 +46,8 @@ func (s *Structure) IsReversed() bool {
 	return s.IsDAG()
 }
 
-// FirstParent returns the tree or forest that keeps each node's first parent, in file order. All
-// names stay; one without edges becomes a root.
+// FirstParent returns the tree or forest that keeps the first parent of each node, in file order.
+// All names are kept; a name without edges becomes a root.
 func (s *Structure) FirstParent() *Structure {
 	t := &Structure{Names: s.Names}
 	seen := make([]bool, len(s.Names))
@@ -61,8 +62,8 @@ func (s *Structure) FirstParent() *Structure {
 	return t
 }
 
-// Check returns what makes the structure unusable: lists of different lengths, an index out of
-// range, an empty or repeated name, a self-loop, a cycle. Structures from Read are sound.
+// Check returns an error if the structure is invalid: lists of different lengths, an index out of
+// range, an empty or repeated name, a self-loop, or a cycle. Structures returned by Read are valid.
 func (s *Structure) Check() error {
 	_, err := s.index()
 	if err != nil {
@@ -74,9 +75,9 @@ func (s *Structure) Check() error {
 	return nil
 }
 
-// CheckLabels refuses a structure, read from source, that has none of the labels: it belongs to
-// other data, or its names differ. No structure (nil) and no labels are accepted. O(names +
-// labels).
+// CheckLabels returns an error if the structure, which was read from source, contains none of the
+// labels, because then it belongs to other data or spells the names differently. A nil structure,
+// or an empty list of labels, is accepted. CheckLabels takes O(names + labels) time.
 func (s *Structure) CheckLabels(source string, labels []string) error {
 	if s == nil || len(labels) == 0 {
 		return nil
@@ -92,7 +93,7 @@ func (s *Structure) CheckLabels(source string, labels []string) error {
 		"the names written otherwise?", quoteSome(labels), quoteSome(s.Names))
 }
 
-// index checks everything but cycles, and returns the node of each name.
+// index checks everything except cycles, and returns the node of each name.
 func (s *Structure) index() (map[string]int32, error) {
 	n := len(s.Names)
 	if n > maxNodes {
@@ -126,9 +127,10 @@ func (s *Structure) index() (map[string]int32, error) {
 	return index, nil
 }
 
-// cycle returns the edges of one cycle, where each edge's child is the next one's parent; or nil.
+// cycle returns the edges of one cycle, where each edge's child is the next edge's parent. It
+// returns nil if there is no cycle.
 func (s *Structure) cycle() []int {
-	waiting := make([]int32, len(s.Names)) // number of parents not removed yet
+	waiting := make([]int32, len(s.Names)) // number of parents that have not been removed
 	for _, c := range s.Children {
 		waiting[c]++
 	}
@@ -152,10 +154,10 @@ func (s *Structure) cycle() []int {
 	return s.walkUp(waiting)
 }
 
-// walkUp finds a cycle among the nodes that still wait for a parent. Each has a parent that waits
-// too, so walking up must come back.
+// walkUp finds a cycle among the nodes that still wait for a parent. Each of them has a parent that
+// waits too, so a walk towards the roots must repeat a node.
 func (s *Structure) walkUp(waiting []int32) []int {
-	up := make([]int, len(s.Names)) // edge to the first waiting parent, plus one
+	up := make([]int, len(s.Names)) // index of the edge to the first waiting parent, plus one
 	start := -1
 	for e := len(s.Parents) - 1; e >= 0; e-- {
 		if p, c := s.Parents[e], s.Children[e]; waiting[p] > 0 && waiting[c] > 0 {
@@ -182,10 +184,10 @@ func (s *Structure) walkUp(waiting []int32) []int {
 	return slices.Concat(edges[first:], edges[:first])
 }
 
-// namesShown bounds how many names an error or a warning lists.
+// namesShown bounds the number of names that an error or a warning lists.
 const namesShown = 10
 
-// describeCycle renders "cycle: a -> b -> a (...)".
+// describeCycle describes a cycle in the form "cycle: a -> b -> a (...)".
 func (s *Structure) describeCycle(edges []int) string {
 	var b strings.Builder
 	b.WriteString("cycle: ")
@@ -203,11 +205,11 @@ func (s *Structure) describeCycle(edges []int) string {
 
 // Lists holds a list of nodes for each node, all in one slice.
 type Lists struct {
-	Begin []int32 // one entry a node and one more
+	Begin []int32 // one entry per node and a last one
 	Node  []int32 // list of node n: Node[Begin[n]:Begin[n+1]]
 }
 
-// Of returns the list of node n; it must not be changed.
+// Of returns the list of node n. It must not be changed.
 func (l Lists) Of(n int32) []int32 { return l.Node[l.Begin[n]:l.Begin[n+1]] }
 
 // childLists lists the children of each node, in file order.
@@ -216,7 +218,7 @@ func (s *Structure) childLists() Lists { return group(len(s.Names), s.Parents, s
 // parentLists lists the parents of each node, in file order.
 func (s *Structure) parentLists() Lists { return group(len(s.Names), s.Children, s.Parents) }
 
-// group collects values by key, in the order given (a stable counting sort).
+// group collects values by key, in the given order (a stable counting sort).
 func group(n int, keys, values []uint32) Lists {
 	l := Lists{Begin: make([]int32, n+1), Node: make([]int32, len(keys))}
 	for _, k := range keys {
@@ -233,7 +235,7 @@ func group(n int, keys, values []uint32) Lists {
 	return l
 }
 
-// quoteSome lists some names, quoted, and counts the rest.
+// quoteSome lists the first names, quoted, and the number of the rest.
 func quoteSome(names []string) string {
 	shown := min(len(names), namesShown/2)
 	quoted := make([]string, shown)
@@ -247,11 +249,13 @@ func quoteSome(names []string) string {
 	return list
 }
 
-// mostNames is how many bytes the names of paths' classes may take beside a multiple of the labels'.
+// mostNames bounds the bytes of the class names of paths, in addition to a multiple of the labels'
+// size.
 const mostNames = 64 << 20
 
-// OfPaths makes the hierarchy of labels that are paths. A node's name is its path from the top,
-// with its parts joined by the separator. Nodes are in the order in which labels mention them.
+// OfPaths derives the hierarchy from labels that are paths. A node's name is its path from the top,
+// with the parts joined by the separator. Nodes are in the order in which labels first mention
+// them.
 func OfPaths(labels []string, separator string) (*Structure, error) {
 	s := &Structure{}
 	node := map[string]uint32{}
@@ -293,7 +297,7 @@ func OfPaths(labels []string, separator string) (*Structure, error) {
 	return s, nil
 }
 
-// Shape has the counts of a structure.
+// Shape holds the counts of a structure.
 type Shape struct {
 	Nodes        int `json:"nodes"`
 	Edges        int `json:"edges"`
@@ -301,15 +305,15 @@ type Shape struct {
 	Leaves       int `json:"leaves"`        // nodes without a child
 	MultiParent  int `json:"multi_parent"`  // nodes with more than one parent
 	SingleChild  int `json:"single_child"`  // nodes with exactly one child
-	MaxChildren  int `json:"max_children"`  //
+	MaxChildren  int `json:"max_children"`  // most children of a node
 	Depth        int `json:"depth"`         // edges of the longest path from a root
 	LabelsInside int `json:"labels_inside"` // labels that are internal nodes
-	LabelsLeaves int `json:"labels_leaves"` // labels that are not in the structure
-	LabelsAbsent int `json:"labels_absent"` // labels that are no nodes
+	LabelsLeaves int `json:"labels_leaves"` // labels that are leaves
+	LabelsAbsent int `json:"labels_absent"` // labels that the structure does not have
 }
 
-// Shape counts. labels are those of the data, and may be nil. The structure must pass Check.
-// O(nodes + edges).
+// Shape counts the nodes, edges and labels. labels are those of the data and may be nil. The
+// structure must pass Check. Shape takes O(nodes + edges) time.
 func (s *Structure) Shape(labels []string) Shape {
 	n := len(s.Names)
 	shape := Shape{Nodes: n, Edges: len(s.Parents)}

@@ -16,7 +16,7 @@ func TestOfPaths(t *testing.T) {
 	if _, err := OfPaths([]string{"a", "b/c"}, " > "); err == nil {
 		t.Error("no label is a path, and nothing is said")
 	}
-	// A path's names take the square of its length: both are bounded.
+	// the length of a path's names grows with the square of its parts: both are bounded
 	if _, err := OfPaths([]string{strings.Repeat("a/", 256) + "b"}, "/"); err == nil || !strings.Contains(err.Error(),
 		"is a path of 257 parts: at most 256") {
 		t.Errorf("257 parts: %v", err)

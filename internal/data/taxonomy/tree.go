@@ -1,6 +1,7 @@
 package taxonomy
 
-// MaxDepth is the largest depth of a node; 0 for a flat tree, -1 for one without nodes.
+// MaxDepth returns the largest depth of a node. It is 0 for a flat tree and -1 for a tree without
+// nodes.
 func (t *Tree) MaxDepth() int32 {
 	deepest := int32(-1)
 	for _, d := range t.Depth {
@@ -9,7 +10,7 @@ func (t *Tree) MaxDepth() int32 {
 	return deepest
 }
 
-// Children lists the children of each node in order, a spawned leaf first. O(nodes).
+// Children lists the children of each node in order, a spawned leaf first. It takes O(nodes) time.
 func (t *Tree) Children() Lists {
 	n := t.Len()
 	l := Lists{Begin: make([]int32, n+1)}
@@ -32,8 +33,8 @@ func (t *Tree) Children() Lists {
 	return l
 }
 
-// SubtreeEnd gives for each node n the number after the last node of its subtree, which is the
-// interval [n, SubtreeEnd()[n]). O(nodes).
+// SubtreeEnd returns for each node n the end of its subtree, which is the interval of nodes [n,
+// SubtreeEnd()[n]). It takes O(nodes) time.
 func (t *Tree) SubtreeEnd() []int32 {
 	end := make([]int32, t.Len())
 	for n := t.Len() - 1; n >= 0; n-- {
@@ -45,7 +46,7 @@ func (t *Tree) SubtreeEnd() []int32 {
 	return end
 }
 
-// Terminals lists the nodes that bear a loss, in order.
+// Terminals lists the nodes that have a loss, in order.
 func (t *Tree) Terminals() []int32 { return t.where(true) }
 
 // Internals lists the nodes without a loss, in order.
@@ -61,42 +62,56 @@ func (t *Tree) where(leaf bool) []int32 {
 	return nodes
 }
 
-// Kind says what a node of the training tree is.
+// Kind is the kind of a node of the training tree.
 type Kind uint8
 
 const (
 	Node Kind = iota // a node of the structure, or a label outside it
-	// leaf spawned under a labelled internal node; has that label
+
+	// Spawned is a leaf that was added under a labelled internal node. It has the node's label.
 	Spawned
-	Virtual // root that joins several roots; has no name
-	// in graphs: internal node that splits the edge between two terminals; named after both
+	Virtual // the root that joins several roots; it has no name
+
+	// Dummy is an internal node of a graph that splits the edge between two terminals. It is named
+	// after both.
 	Dummy
 )
 
-// Tree is the tree, or the graph (BuildGraph), that is trained. Nodes are numbered in depth-first
-// preorder: a parent comes before its children, a subtree is an interval, children are in the
-// order of the structure file (a spawned leaf first). All slices have one entry a node.
+// Tree is the tree, or the graph (see BuildGraph), that is trained. Nodes are numbered in
+// depth-first preorder: a parent comes before its children, a subtree is an interval, and children
+// are in the order of the structure file (a spawned leaf first). All slices have one entry per
+// node.
 type Tree struct {
-	Parent []int32  // -1: the zero vector is its parent
-	Kind   []Kind   //
-	Name   []string // Spawned: the label it stands for; Virtual: ""
-	// index into the data's labels; -1: none. A labelled internal node and its spawned leaf have the same
-	Label []int32
-	Depth []int32 // 0 for nodes whose parent is the zero vector
-	Leaf  []bool  // terminal: has a loss
+	// Parent is -1 for a node whose parent is the zero vector.
+	Parent []int32
+	Kind   []Kind
 
-	Adjacent *Lists // graph: neighbours of each node, ascending; nil: a tree
+	// Name of a Spawned node is the label it stands for. Name of a Virtual node is empty.
+	Name []string
+
+	// Label is an index into the data's labels, or -1 for a node without a label. A labelled
+	// internal node and its spawned leaf have the same label.
+	Label []int32
+
+	// Depth is 0 for nodes whose parent is the zero vector.
+	Depth []int32
+
+	// Leaf marks the terminals, which have a loss.
+	Leaf []bool
+
+	// Adjacent lists the neighbours of each node of a graph, ascending. It is nil for a tree.
+	Adjacent *Lists
 }
 
-// Len is the number of nodes.
+// Len returns the number of nodes.
 func (t *Tree) Len() int { return len(t.Parent) }
 
-// Parity is the independent set of node n in the odd/even schedule. An edge joins depths that
-// differ by one, so it is never within one set.
+// Parity returns the independent set of node n in the odd/even schedule. The depths of an edge's
+// nodes differ by one, so no edge lies within one set.
 func (t *Tree) Parity(n int32) int { return int(t.Depth[n] % 2) }
 
-// ParitySets lists the nodes of even depth and those of odd depth, in node order.
-// The second list is empty in a flat tree.
+// ParitySets lists the nodes of even depth and those of odd depth, in node order. The second list
+// is empty for a flat tree.
 func (t *Tree) ParitySets() [2][]int32 {
 	var sets [2][]int32
 	for n := range t.Depth {
@@ -106,15 +121,15 @@ func (t *Tree) ParitySets() [2][]int32 {
 	return sets
 }
 
-// greedy gives each node, in the given order, the smallest colour that none of its neighbours
-// has, and returns each colour's nodes, ascending. order is a permutation of 0..n-1; neighbours
-// calls visit for each neighbour. O(nodes + edges).
+// greedy gives each node, in the given order, the smallest colour that none of its neighbours has.
+// It returns the nodes of each colour, ascending. order is a permutation of 0..n-1; neighbours
+// calls visit for each neighbour. It takes O(nodes + edges) time.
 func greedy(order []int32, neighbours func(n int32, visit func(int32))) [][]int32 {
 	colour := make([]int32, len(order))
 	for n := range colour {
 		colour[n] = -1
 	}
-	// colour -> the node for which a neighbour's colour was last noted
+	// takenBy maps a colour to the last node of which a neighbour has the colour.
 	var takenBy []int32
 	var sizes []int32
 	for _, n := range order {

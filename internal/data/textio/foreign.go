@@ -9,7 +9,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// foreign are the first bytes of files that are no UTF-8 text, and what each is.
+// foreign lists the first bytes of common files that are not UTF-8 text, and the kind of each.
 var foreign = []struct{ magic, is string }{
 	{"\xff\xfe\x00\x00", wide32}, {"\x00\x00\xfe\xff", wide32},
 	{"\xff\xfe", wide16}, {"\xfe\xff", wide16},
@@ -29,7 +29,7 @@ var foreign = []struct{ magic, is string }{
 	{"%PDF-", "is a PDF file"},
 }
 
-// A tar archive has tarMagic at byte tarAt of its first header.
+// The first header of a tar archive has tarMagic at byte tarAt.
 const (
 	tarAt    = 257
 	tarMagic = "ustar"
@@ -40,7 +40,8 @@ const (
 	wide32 = "is UTF-32: convert it to UTF-8 (iconv -f UTF-32 -t UTF-8)"
 )
 
-// Foreign says what a file is whose first bytes show that it is no UTF-8 text. nil: it may be one.
+// Foreign returns an error that names the kind of a file if its first bytes show that it is not
+// UTF-8 text. It returns nil if the file may be text.
 func Foreign(head []byte) error {
 	for _, f := range foreign {
 		if bytes.HasPrefix(head, []byte(f.magic)) && (f.magic != "PAR1" && f.magic != "ORC" || bytes.ContainsFunc(head,
@@ -54,7 +55,8 @@ func Foreign(head []byte) error {
 	if kind := fs.Compression(head); kind != "" {
 		return fmt.Errorf("the file was compressed twice, by %s within: unpack it once", kind)
 	}
-	// Three bytes of four of ASCII text in UTF-32 are 0, every other of UTF-16. These have no byte order mark.
+	// without a byte order mark, ASCII text in UTF-32 has three zero bytes of four, and in UTF-16
+	// every other byte is zero
 	if len(head) >= 4 && bytes.Count(head[:4], []byte{0}) == 3 && (head[0] == 0) != (head[3] == 0) {
 		return errors.New("the file is UTF-32 without a byte order mark: convert it to UTF-8 (iconv -f UTF-32" +
 			endian(head[0] != 0) + " -t UTF-8)")
@@ -75,7 +77,7 @@ func Foreign(head []byte) error {
 		"UTF-8)", endian(zero == 1))
 }
 
-// endian is the end of the name of an encoding whose characters have the low byte first, or last.
+// endian returns the suffix of an encoding's name for characters with the low byte first, or last.
 func endian(low bool) string {
 	if low {
 		return "LE"
@@ -83,5 +85,5 @@ func endian(low bool) string {
 	return "BE"
 }
 
-// isBinary says whether a character is one of a binary file, not of text.
+// isBinary reports whether a character occurs in binary files only.
 func isBinary(c rune) bool { return c < '\t' || c > '\r' && c < ' ' || c == utf8.RuneError }

@@ -9,8 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// CheckJSON refuses JSON whose strings hold what is no Unicode text: bytes that are not UTF-8, and
-// halves of surrogate pairs. Package json would make the same character of all of them.
+// CheckJSON returns an error if strings of the JSON text are not valid Unicode: if they contain
+// bytes that are not UTF-8, or unpaired surrogates. Package json would replace all of these by the
+// same character.
 func CheckJSON(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("bytes that are not UTF-8: convert the text to UTF-8")
@@ -35,7 +36,7 @@ func CheckJSON(text []byte) error {
 	}
 }
 
-// escaped reads an escape \uXXXX at the start of text.
+// escaped parses an escape \uXXXX at the start of text.
 func escaped(text []byte) (rune, bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Halves of surrogate pairs are no text, wherever they stand; whole pairs, and backslashes before a
-// u, are.
+// TestCheckJSON checks that unpaired surrogates are refused wherever they occur, and that pairs,
+// and backslashes before a u, are accepted.
 func TestCheckJSON(t *testing.T) {
 	for _, good := range []string{``, `"a"`, `"\\ud800"`, `"\ud83d\ude00"`, `"\u00e9"`, `"\"\\"`,
 		`{"a":"\uDBFF\uDFFFx"}`} {

@@ -1,10 +1,10 @@
-// Package textio reads text line by line, and refuses what is no text. All readers of small
-// line-based files (structures, predictions, names) use it. So they treat byte order marks, line
-// ends, binary data and over-long lines alike, and name file and line in errors.
+// Package textio reads text line by line, and refuses invalid text. All readers of small line-based
+// files (structures, predictions, names) use it, so that byte order marks, line ends, binary data
+// and over-long lines are treated alike, and errors name file and line.
 //
-// Accepted: a UTF-8 byte order mark at the start, CRLF, a last line without an end. Refused with
-// *fs.InputError: NUL bytes, UTF-16, invalid UTF-8, a lone carriage return, a byte order mark at
-// a later line's start (or twice), a line above MaxBytes.
+// It accepts a UTF-8 byte order mark at the start, CRLF, and a last line without an end. It
+// refuses, with *fs.InputError, NUL bytes, UTF-16, invalid UTF-8, a lone carriage return, a byte
+// order mark elsewhere, and a line above MaxBytes.
 package textio
 
 import (
@@ -18,30 +18,31 @@ import (
 	"taxon/internal/fs"
 )
 
-// MaxBytes is the longest line, as docs/formats.md says.
+// MaxBytes is the largest length of a line, as docs/formats.md states.
 const MaxBytes = 64 << 20
 
-// CarriageReturn is the error for a CR that ends no line. Old Mac files end their lines so; read
-// as one line they would lose all but the first.
+// CarriageReturn is the error for a CR that does not end a line. Old Mac files end their lines with
+// CR; read as a single line, they would lose all but the first.
 const CarriageReturn = `carriage return inside a line: lines end with LF or CRLF (convert the file: tr '\r' '\n')`
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// Reader returns lines. It reads ahead, so its source must not be read elsewhere.
+// Reader returns the lines of a stream. It reads ahead, so the stream must not be read elsewhere.
 type Reader struct {
 	in     *bufio.Reader
 	source string
 	max    int
 	line   int    // number of the last line
-	long   []byte // a line that did not fit into in's buffer
+	long   []byte // a line that did not fit into the buffer of in
 }
 
-// NewReader reads from r; source names it in errors.
+// NewReader returns a Reader of r. source is its name in errors.
 func NewReader(r io.Reader, source string) *Reader {
 	return &Reader{in: bufio.NewReaderSize(r, 64<<10), source: source, max: MaxBytes}
 }
 
-// Next returns the next line without its end, valid until the next call, or io.EOF.
+// Next returns the next line without its end, or io.EOF after the last. The line is valid until the
+// next call.
 func (r *Reader) Next() ([]byte, error) {
 	b, err := r.raw()
 	if err != nil {
@@ -62,14 +63,14 @@ func (r *Reader) Next() ([]byte, error) {
 	return b, nil
 }
 
-// ErrNoText is the cause of an error about bytes of a line that are no text. Later lines can still
-// be read.
+// ErrNoText is the cause of an error about a line that is not valid text. Later lines can still be
+// read.
 var ErrNoText = errors.New("no text")
 
-// Line is the number of the last line, from 1; 0 before the first.
+// Line returns the number of the last line, from 1, or 0 before the first.
 func (r *Reader) Line() int { return r.line }
 
-// Errorf makes an error at the last line.
+// Errorf returns an error at the last line.
 func (r *Reader) Errorf(format string, args ...any) error {
 	return fs.Inputf(r.source, int64(r.line), format, args...)
 }
@@ -99,13 +100,13 @@ func (r *Reader) raw() ([]byte, error) {
 		return nil, io.EOF
 	}
 	var input *fs.InputError
-	if errors.As(err, &input) { // the layer below explains it better
+	if errors.As(err, &input) { // the error of the layer below is more precise
 		return nil, err
 	}
 	return nil, fmt.Errorf("%s:%d: %w", r.source, r.line+1, err)
 }
 
-// check refuses bytes that are no text.
+// check returns an error if b is not valid text.
 func check(b []byte) error {
 	if bytes.IndexByte(b, 0) >= 0 {
 		return errors.New("NUL byte: this is no text file (UTF-16 must be converted to UTF-8)")
@@ -113,7 +114,7 @@ func check(b []byte) error {
 	if bytes.IndexByte(b, '\r') >= 0 {
 		return errors.New(CarriageReturn)
 	}
-	if bytes.HasPrefix(b, byteOrderMark) { // an invisible part of a name
+	if bytes.HasPrefix(b, byteOrderMark) { // the mark is an invisible part of a name
 		return errors.New("byte order mark (U+FEFF) after the file's start: were files joined that each began " +
 			"with one? remove it")
 	}

@@ -26,7 +26,7 @@ func readAll(r *Reader) ([]string, error) {
 }
 
 func TestLines(t *testing.T) {
-	long := strings.Repeat("x", 200<<10) // beyond the buffer
+	long := strings.Repeat("x", 200<<10) // longer than the buffer
 	cases := []struct {
 		name, text string
 		want       []string
@@ -52,7 +52,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// tarred is the first header of a tar archive, and what follows.
+// tarred is the first header of a tar archive and the content after it.
 var tarred = "a.svm" + strings.Repeat("\x00", tarAt-5) + tarMagic + "\x0000" + strings.Repeat("\x00", 248) + "a 1:1\n"
 
 func TestRefused(t *testing.T) {

@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// MaxParts is the most parts that the path of a label has. No hierarchy that people made is so deep,
-// and the names of a path's classes take the square of it.
+// MaxParts is the largest number of parts of a label that is a path. No hierarchy made by people is
+// as deep, and the total length of the class names grows with the square of the number.
 const MaxParts = 256
 
-// CheckPath refuses a label that has more than MaxParts parts with this separator; "": it is no path.
+// CheckPath returns an error if a label has more than MaxParts parts. Labels are not paths if
+// separator is empty.
 func CheckPath(label []byte, separator string) error {
 	if separator == "" {
 		return nil
@@ -24,12 +25,12 @@ func CheckPath(label []byte, separator string) error {
 	return nil
 }
 
-// special are the characters that separate or end names in some line format. Control characters
-// are special, too.
+// special lists the characters that separate or end names in some line format. Control characters
+// are special too.
 const special = " ,:\"#"
 
-// AppendName appends a name as line formats write it: as it is, or as a JSON string if it is
-// empty or contains a blank, comma, colon, quote, '#' or control character.
+// AppendName appends a name in the form of the line formats: unchanged, or as a JSON string if it
+// is empty or contains a blank, comma, colon, quote, '#' or control character.
 func AppendName(dst []byte, name string) []byte {
 	if name != "" && !strings.ContainsAny(name, special) && !strings.ContainsFunc(name, isControl) {
 		return append(dst, name...)
@@ -51,10 +52,10 @@ func isControl(c rune) bool { return c < ' ' || c == 0x7f }
 var errQuoted = errors.New(`a name that begins with a quote must be a JSON string, such as "#b" or "\"so\""`)
 
 // CutName splits off the name at the beginning of s: a JSON string, or everything up to the next
-// blank or tab. rest is what follows. The error names no position.
+// blank or tab. rest is the remainder. The error does not contain a position.
 func CutName(s []byte) (name, rest []byte, err error) { return cut(s, " \t") }
 
-// CutLabel is CutName, but a comma ends a name, too.
+// CutLabel is like CutName, but a comma ends a name as well.
 func CutLabel(s []byte) (name, rest []byte, err error) { return cut(s, " \t,") }
 
 func cut(s []byte, stops string) (name, rest []byte, err error) {
@@ -72,7 +73,7 @@ func cut(s []byte, stops string) (name, rest []byte, err error) {
 	return name, rest, err
 }
 
-// CutQuoted splits off the JSON string at the beginning of s, whatever follows it.
+// CutQuoted splits off the JSON string at the beginning of s, regardless of what follows.
 func CutQuoted(s []byte) (name, rest []byte, err error) {
 	for i := 1; i < len(s); i++ {
 		if s[i] == '\\' {
@@ -97,7 +98,7 @@ func CutQuoted(s []byte) (name, rest []byte, err error) {
 	return nil, nil, errQuoted
 }
 
-// AppendNames appends names as in a line of labels: separated by commas.
+// AppendNames appends names in the form of a line of labels: separated by commas.
 func AppendNames(dst []byte, names ...string) []byte {
 	for i, name := range names {
 		if i > 0 {
@@ -108,8 +109,8 @@ func AppendNames(dst []byte, names ...string) []byte {
 	return dst
 }
 
-// Field is a name as taxon's own files write it between tabs: as it is, or as a JSON string if it
-// contains a control character or begins with a quote.
+// Field returns a name in the form of taxon's own files with tabs: unchanged, or as a JSON string
+// if it contains a control character or begins with a quote.
 func Field(name string) string {
 	if strings.HasPrefix(name, `"`) || strings.ContainsFunc(name, isControl) {
 		return string(AppendName(nil, name))
@@ -117,7 +118,7 @@ func Field(name string) string {
 	return name
 }
 
-// FromField is the inverse of Field. A quote that opens no JSON string is part of the name.
+// FromField is the inverse of Field. A quote that does not begin a JSON string is part of the name.
 func FromField(field string) string {
 	if strings.HasPrefix(field, `"`) {
 		if name, rest, err := CutQuoted([]byte(field)); err == nil && len(rest) == 0 {

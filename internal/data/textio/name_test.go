@@ -17,14 +17,14 @@ func TestAppendName(t *testing.T) {
 	}
 }
 
-// FuzzName: every name is written as one that reads back, whatever stands behind a blank.
+// FuzzName checks that every name is written in a form that reads back, even before a blank.
 func FuzzName(f *testing.F) {
 	for _, name := range []string{"dog", "#b", `a "b" c`, "\x01\u2028\n", `\`, "\"", "\u007f"} {
 		f.Add(name, "\t# x")
 	}
 	f.Fuzz(func(t *testing.T, name, behind string) {
 		if !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
-			return // no file that is read holds it
+			return // no file that is read contains it
 		}
 		written := AppendName(nil, name)
 		if strings.ContainsAny(string(written), "\n\r") {

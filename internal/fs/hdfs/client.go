@@ -20,31 +20,36 @@ import (
 )
 
 const (
-	// patience is how long a name node that has answered before may be away, or a block without a
-	// data node: long enough for a restart with its safe mode, or for a data node's death.
+	// patience is the time for which a name node that has answered before may be unreachable, or a
+	// block without a data node: long enough for a restart with its safe mode, or for the failover
+	// of a data node.
 	patience = time.Minute
-	// noNodesWait is how long a name node may find no data node for a block before that counts as
-	// true.
+
+	// noNodesWait is the time for which a name node may find no data node for a block before the
+	// error is believed.
 	noNodesWait = 5 * time.Second
-	// stall is how long a connection may transfer no byte while an answer is due.
+
+	// stall is the time for which a connection may transfer no byte while an answer is due.
 	stall       = time.Minute
 	dialTimeout = 10 * time.Second
-	// receiveBytes bounds what a data node has sent in vain when a range ends, as it sends its
-	// block to the end.
+
+	// receiveBytes bounds the bytes that a data node has sent in vain when a range ends, because it
+	// sends its block to the end.
 	receiveBytes = 1 << 20
 	firstPause   = 20 * time.Millisecond
 	longPause    = time.Second
 )
 
-// FS is a connection to one file system under one user. It is for one goroutine.
+// FS is a connection to one file system under one user. It is used by one goroutine.
 type FS struct {
-	ctx          context.Context // for all calls: when it ends, connections are closed
+	// context of all calls; when it ends, connections are closed
+	ctx          context.Context
 	loc          Location
 	opts         hdfs.ClientOptions
 	client       *hdfs.Client
 	release      func() bool
-	outage       bool        // a name node went away: its safe mode is waited for
-	answers      atomic.Bool // it has answered once
+	outage       bool        // a name node has failed: its safe mode is waited for
+	answers      atomic.Bool // a name node has answered once
 	wait         time.Duration
 	waitSafeMode bool // wait for the end of safe mode in any case
 
@@ -52,8 +57,8 @@ type FS struct {
 	conns map[net.Conn]struct{}
 }
 
-// Dial connects to the file system of l and checks that a name node answers. wait is how long
-// that may take; 0: it tries once. Cancelling ctx interrupts everything. Call Close.
+// Dial connects to the file system of l and checks that a name node answers within wait. If wait is
+// 0, it tries once. Cancelling ctx interrupts all calls. The caller must call Close.
 func Dial(ctx context.Context, l Location, wait time.Duration) (*FS, error) {
 	o, err := options(l)
 	if err != nil {
@@ -81,7 +86,7 @@ func Dial(ctx context.Context, l Location, wait time.Duration) (*FS, error) {
 	}
 }
 
-// connect makes a new client and calls the name node.
+// connect creates a new client and calls the name node.
 func (f *FS) connect() error {
 	if f.client != nil {
 		f.client.Close()
@@ -103,7 +108,7 @@ func (f *FS) connect() error {
 	return nil
 }
 
-// Close ends the connection. Files read or written through it must be closed before.
+// Close closes the connection. Files that use it must be closed first.
 func (f *FS) Close() error {
 	f.release()
 	if f.client != nil {
@@ -146,7 +151,7 @@ func (f *FS) retry(call func(c *hdfs.Client) error) error {
 	}
 }
 
-// lastTry says whether a temporary error has lasted too long.
+// lastTry reports whether a temporary error has lasted too long.
 func (f *FS) lastTry(err error, since time.Duration) bool {
 	_, message := remote(err)
 	switch {
@@ -185,8 +190,8 @@ func (f *FS) ReadDir(name string) (list []os.FileInfo, err error) {
 	return list, err
 }
 
-// Glob lists the paths that match a pattern of package path, sorted; nil: none. Names that begin
-// with _ or . match only a pattern that begins so.
+// Glob lists the paths that match a pattern of package path, sorted. It returns nil if there are
+// none. Names that begin with _ or . match only a pattern that begins so.
 func (f *FS) Glob(pattern string) ([]string, error) {
 	if !HasGlob(pattern) {
 		if _, err := f.Stat(pattern); errors.Is(err, os.ErrNotExist) {
@@ -226,7 +231,7 @@ func (f *FS) Glob(pattern string) ([]string, error) {
 	return out, nil
 }
 
-// HasGlob says whether a path is a pattern.
+// HasGlob reports whether a path is a pattern.
 func HasGlob(p string) bool {
 	for i := range len(p) {
 		if p[i] == '*' || p[i] == '?' || p[i] == '[' {
@@ -236,10 +241,10 @@ func HasGlob(p string) bool {
 	return false
 }
 
-// Hidden says whether Hadoop's tools ignore a file of this name.
+// Hidden reports whether Hadoop's tools ignore a file of this name.
 func Hidden(name string) bool { return name != "" && (name[0] == '_' || name[0] == '.') }
 
-// MkdirAll makes a folder and those above it.
+// MkdirAll creates a folder and its missing parents.
 func (f *FS) MkdirAll(name string) error {
 	return f.retry(func(c *hdfs.Client) error { return c.MkdirAll(name, 0o755) })
 }
@@ -259,8 +264,8 @@ func (f *FS) Chmod(name string, mode os.FileMode) error {
 	return f.retry(func(c *hdfs.Client) error { return c.Chmod(name, mode) })
 }
 
-// Rename renames, and replaces an existing file. If the name node's answer was lost, it is a
-// success if the old name is gone and the new one is there.
+// Rename renames a file or folder, and replaces an existing file. If the name node's answer was
+// lost, the call has succeeded if the old name is gone and the new one exists.
 func (f *FS) Rename(from, to string) error {
 	tried := false
 	return f.retry(func(c *hdfs.Client) error {
@@ -279,7 +284,7 @@ func (f *FS) Rename(from, to string) error {
 type conn struct {
 	net.Conn
 	fs    *FS
-	fresh bool // to a name node, nothing read yet
+	fresh bool // connection to a name node from which nothing was read yet
 }
 
 func (f *FS) dial(ctx context.Context, network, addr string, nameNode bool) (net.Conn, error) {
@@ -291,7 +296,7 @@ func (f *FS) dial(ctx context.Context, network, addr string, nameNode bool) (net
 		return nil, err
 	}
 	if tcp, ok := c.(*net.TCPConn); ok && !nameNode {
-		_ = tcp.SetReadBuffer(receiveBytes) // without it only time is lost
+		_ = tcp.SetReadBuffer(receiveBytes) // an error only costs time
 	}
 	f.mu.Lock()
 	f.conns[c] = struct{}{}

@@ -19,7 +19,7 @@ import (
 // defaultPort is the name node's port if a path has none.
 const defaultPort = "8020"
 
-// Environment names what this package reads from it.
+// These are the environment variables that this package reads.
 const (
 	envConf      = "HADOOP_CONF_DIR"
 	envHome      = "HADOOP_HOME"
@@ -30,7 +30,7 @@ const (
 	envKrbConf   = "KRB5_CONFIG"
 )
 
-// options are the client options for a location: addresses from the location and the
+// options returns the client options for a location: addresses from the location and the
 // configuration, everything else from the configuration and the environment.
 func options(l Location) (hdfs.ClientOptions, error) {
 	conf, err := hadoopconf.LoadFromEnvironment()
@@ -70,8 +70,8 @@ func options(l Location) (hdfs.ClientOptions, error) {
 	return o, err
 }
 
-// brokenConf explains the library's error about a configuration, which does not say which file is
-// broken.
+// brokenConf adds to the library's error about an invalid configuration the name of the file, which
+// the library does not report.
 func brokenConf(err error) error {
 	for _, v := range []struct{ name, below string }{{envConf, ""}, {envHome, "conf"}} {
 		dir := os.Getenv(v.name)
@@ -93,7 +93,7 @@ func brokenConf(err error) error {
 	return &UsageError{Msg: fmt.Sprintf("%s: %v", envConf, err), Err: err}
 }
 
-// cause is an error of the operating system without its path.
+// cause strips the path from an error of the operating system.
 func cause(err error) error {
 	var p *os.PathError
 	if errors.As(err, &p) {
@@ -102,8 +102,8 @@ func cause(err error) error {
 	return err
 }
 
-// actAs is the user's name on a cluster without Kerberos: from the path, the environment or the
-// login.
+// actAs returns the user's name on a cluster without Kerberos: from the path, the environment or
+// the login.
 func actAs(l Location) (string, error) {
 	if l.User != "" {
 		return l.User, nil
@@ -135,7 +135,7 @@ func defaultHost(conf hadoopconf.HadoopConf) (string, error) {
 	return u.Host, nil
 }
 
-// nameNodes are the addresses of a host, or of the name service with that name.
+// nameNodes returns the addresses of a host, or of the name service with that name.
 func nameNodes(conf hadoopconf.HadoopConf, host string) ([]string, error) {
 	ids := Property(conf, "dfs.ha.namenodes."+host)
 	if ids == "" {
@@ -158,8 +158,8 @@ func nameNodes(conf hadoopconf.HadoopConf, host string) ([]string, error) {
 
 var variable = regexp.MustCompile(`\$\{[^}$\s]+\}`)
 
-// Property is a property with ${...} replaced by other properties and environment variables
-// (${env.NAME}), as Hadoop does. Unknown ones stay as they are.
+// Property returns a property with ${...} replaced by other properties and environment variables
+// (${env.NAME}), as Hadoop does. Unknown names are kept.
 func Property(conf map[string]string, key string) string {
 	v := strings.TrimSpace(conf[key])
 	const depth = 20 // Hadoop's own limit
@@ -182,7 +182,7 @@ func Property(conf map[string]string, key string) string {
 	return v
 }
 
-// errAddress is the error if no name node answered.
+// errAddress returns the error if no name node answered.
 func errAddress(addresses []string, err error) error {
 	at := strings.Join(addresses, ", ")
 	var op *net.OpError

@@ -16,7 +16,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/keytab"
 )
 
-// site writes a configuration and puts HADOOP_CONF_DIR on it.
+// site writes a configuration and sets HADOOP_CONF_DIR to its folder.
 func site(t *testing.T, properties ...string) {
 	t.Helper()
 	var b strings.Builder
@@ -106,8 +106,8 @@ func TestBadConfiguration(t *testing.T) {
 const krb5 = "[libdefaults]\n default_realm = EXAMPLE.ORG\n dns_lookup_kdc = false\n udp_preference_limit = " +
 	"1\n[realms]\n EXAMPLE.ORG = {\n  kdc = 127.0.0.1:1\n }\n"
 
-// TestKerberos goes as far as is possible without a KDC: what is asked of whom, and what
-// is said when it isn't there.
+// TestKerberos checks as much as possible without a KDC: which credentials are requested, and the
+// errors if they are missing.
 func TestKerberos(t *testing.T) {
 	site(t, "hadoop.security.authentication", "kerberos", "dfs.namenode.kerberos.principal", "nn/_HOST@EXAMPLE.ORG",
 		"dfs.data.transfer.protection", "privacy")
@@ -154,7 +154,7 @@ func TestKerberos(t *testing.T) {
 	fails("hdfs://nn/x", "privacy with dfs.encrypt.data.transfer.cipher.suites")
 }
 
-// TestForeignServers: whatever listens on the port, the end is one line, and soon.
+// TestForeignServers checks that a foreign server on the port gives one line, within a short time.
 func TestForeignServers(t *testing.T) {
 	site(t)
 	huge := binary.BigEndian.AppendUint32(nil, 1<<30)

@@ -14,7 +14,7 @@ import (
 // no space. Its message names no path.
 type UsageError struct {
 	Msg string
-	Err error // the cause; may be nil
+	Err error // the cause, or nil
 }
 
 func (e *UsageError) Error() string { return e.Msg }
@@ -26,7 +26,8 @@ func usagef(format string, args ...any) error {
 	return &UsageError{Msg: fmt.Sprintf(format, args...)}
 }
 
-// remote is the exception that a name node or data node answered with; "" for other errors.
+// remote returns the exception with which a name node or data node answered, or "" for other
+// errors.
 func remote(err error) (exception, message string) {
 	var r hdfs.Error
 	if !errors.As(err, &r) {
@@ -37,7 +38,7 @@ func remote(err error) (exception, message string) {
 	return exception[strings.LastIndex(exception, ".")+1:], message
 }
 
-// settled says whether repeating the call would give the same error.
+// settled reports whether a repeated call would give the same error.
 func settled(err error) bool {
 	for _, e := range []error{os.ErrNotExist, os.ErrExist, os.ErrPermission, os.ErrInvalid, os.ErrClosed,
 		syscall.ENOTEMPTY, syscall.ENOTDIR, syscall.EISDIR} {
@@ -65,11 +66,11 @@ func isSafeMode(err error) bool {
 	return exception == "SafeModeException" || exception == "RetriableException" && strings.Contains(message, "safe mode")
 }
 
-// noNodes recognises the name node's answer that no data node can take a block: they are full,
-// dead, or not known yet after a restart.
+// noNodes reports whether a name node's answer says that no data node can take a block: they are
+// full, dead, or not known yet after a restart.
 func noNodes(message string) bool { return strings.Contains(message, "could only be written to") }
 
-// explain turns an error of the library into one that says what to do.
+// explain replaces an error of the library by one that says how to fix it.
 func explain(err error) error {
 	var u *UsageError
 	if err == nil || errors.As(err, &u) {

@@ -13,7 +13,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/spnego"
 )
 
-// kerberos is a client with credentials: from the keytab in KRB5_CLIENT_KTNAME, else from the
+// kerberos returns a client with credentials: from the keytab in KRB5_CLIENT_KTNAME, else from the
 // ticket cache (KRB5CCNAME, or kinit's default).
 func kerberos() (*krb.Client, error) {
 	file := os.Getenv(envKrbConf)
@@ -44,7 +44,7 @@ func Negotiate(r *http.Request) error {
 	return nil
 }
 
-// fromKeytab logs in with a keytab, as the principal named or the keytab's first.
+// fromKeytab logs in with a keytab, as the given principal or else as the keytab's first.
 func fromKeytab(file string, conf *config.Config) (*krb.Client, error) {
 	table, err := keytab.Load(file)
 	if err != nil {
@@ -68,7 +68,7 @@ func fromKeytab(file string, conf *config.Config) (*krb.Client, error) {
 	return c, nil
 }
 
-// fromCache uses the tickets that kinit got.
+// fromCache uses the tickets that kinit has obtained.
 func fromCache(conf *config.Config) (*krb.Client, error) {
 	file := os.Getenv(envCache)
 	if kind, rest, ok := strings.Cut(file, ":"); ok {

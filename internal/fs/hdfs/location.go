@@ -6,15 +6,19 @@ import (
 	"strings"
 )
 
-// Scheme begins every path of this package.
+// Scheme is the prefix of every path of this package.
 const Scheme = "hdfs://"
 
 // Location is a parsed path.
 type Location struct {
-	User string // user to act as; "": from the environment
-	// host, host:port or name service; "": from the configuration
+	// User is the user to act as. If it is empty, it comes from the environment.
+	User string
+
+	// Host is a host, host:port or name service. If it is empty, it comes from the configuration.
 	Host string
-	Path string // absolute and clean
+
+	// Path is absolute and clean.
+	Path string
 }
 
 // Is reports whether path is one of a Hadoop file system.
@@ -44,7 +48,7 @@ func Parse(raw string) (Location, error) {
 	return l, nil
 }
 
-// validHost accepts "", a name or address, and one with a port.
+// validHost accepts "", a name or address, and either with a port.
 func validHost(host string) bool {
 	name := host
 	if i := strings.LastIndex(host, ":"); i >= 0 && !strings.HasSuffix(host, "]") {
@@ -60,7 +64,7 @@ func validHost(host string) bool {
 	return (name != "" || host == "") && !strings.ContainsAny(name, ":[] \t\\")
 }
 
-// With is the text for another path on the same file system.
+// With returns the text for another path on the same file system.
 func (l Location) With(file string) string {
 	if l.User != "" {
 		return Scheme + l.User + "@" + l.Host + file
@@ -77,7 +81,7 @@ func Join(base string, names ...string) string {
 	return l.With(path.Join(append([]string{l.Path}, names...)...))
 }
 
-// Dir is the folder that holds a path of this package.
+// Dir returns the folder that holds a path of this package.
 func Dir(name string) string {
 	l, err := Parse(name)
 	if err != nil {

@@ -52,7 +52,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// FuzzParse: what is accepted is written and read back the same, and stays below its root.
+// FuzzParse checks that an accepted path is written and parsed to the same location, and stays
+// below its root.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"hdfs://nn:8020/a", "hdfs:///a/../b", "hdfs://u@[::1]:1/x", "hdfs://:1", "x"} {
 		f.Add(s)

@@ -14,7 +14,7 @@ import (
 
 const putBuffer = 1 << 20
 
-// Put copies a local file to a new name, and starts again after a data node's death. The name
+// Put copies a local file to a new name, and starts again after a data node has failed. The name
 // should be in a folder that nobody else reads yet.
 func (f *FS) Put(local, name string) error {
 	in, err := os.Open(local)
@@ -35,7 +35,7 @@ func (f *FS) Put(local, name string) error {
 	return w.check()
 }
 
-// WriteNew writes a small file that appears whole, as a new file or in place of an old one, with
+// WriteNew writes a small file that appears complete, as a new file or in place of an old one, with
 // as few calls as possible.
 func (f *FS) WriteNew(name string, data []byte) error {
 	w := &Writer{fs: f, target: name, temp: tempName(name), fixed: true}
@@ -53,7 +53,7 @@ func (f *FS) WriteNew(name string, data []byte) error {
 	return f.Rename(w.temp, name)
 }
 
-// put writes the file under its temporary name, and starts again after a data node's death.
+// put writes the file under its temporary name, and starts again after a data node has failed.
 func (w *Writer) put(write func(out io.Writer) (int64, error)) error {
 	f, began := w.fs, time.Now()
 	for {
@@ -80,7 +80,7 @@ func (w *Writer) put(write func(out io.Writer) (int64, error)) error {
 	}
 }
 
-// create makes the temporary file with all replicas, or with fewer after many tries.
+// create creates the temporary file with all replicas, or with fewer after many tries.
 func (w *Writer) create(c *hdfs.Client) (*hdfs.FileWriter, error) {
 	less := w.tries - fullTries
 	if less <= 0 {
@@ -101,7 +101,7 @@ func (w *Writer) begin() error {
 	w.tries++
 	return w.fs.retry(func(c *hdfs.Client) error {
 		file, err := w.create(c)
-		if errors.Is(err, os.ErrExist) { // from a call whose answer was lost, or from an open file
+		if errors.Is(err, os.ErrExist) { // created by a call whose answer was lost, or open
 			if w.fixed {
 				if e := c.Remove(w.temp); e != nil && !errors.Is(e, os.ErrNotExist) {
 					return e

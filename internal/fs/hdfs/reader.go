@@ -12,20 +12,22 @@ import (
 )
 
 const (
-	rangeBytes = 8 << 20 // of one request to a data node
-	// ranges fetched at the same time, each over its own connection
+	rangeBytes = 8 << 20 // bytes of one request to a data node
+
+	// readers is the number of ranges that are fetched at the same time, each over its own
+	// connection.
 	readers = 2
-	ahead   = 1 // fetched ranges that wait to be read
+	ahead   = 1 // number of fetched ranges that wait to be read
 )
 
-// Reader reads a file from beginning to end. Ranges are fetched in parallel and in advance, and
-// again if a data node or name node dies. If the file is replaced meanwhile, that is an error,
-// never a mixture.
+// Reader reads a file from beginning to end. It fetches ranges in parallel and in advance, and
+// again if a data node or name node fails. If the file is replaced in the meantime, it returns an
+// error and never a mixture.
 type Reader struct {
 	fs     *FS
 	cancel context.CancelFunc
 	info   os.FileInfo
-	order  chan *span // in the order of reading
+	order  chan *span // spans in the order of reading
 	free   chan []byte
 	cur    *span
 	rest   []byte
@@ -73,10 +75,10 @@ func (f *FS) Open(name string) (*Reader, error) {
 	return r, nil
 }
 
-// Size is the file's length when it was opened.
+// Size returns the file's length when it was opened.
 func (r *Reader) Size() int64 { return r.info.Size() }
 
-// plan cuts the file into ranges.
+// plan divides the file into ranges.
 func (r *Reader) plan(ctx context.Context, work chan<- *span) {
 	defer r.group.Done()
 	defer close(work)
@@ -130,7 +132,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the reading and closes the file system.
+// Close ends reading and closes the file system.
 func (r *Reader) Close() error {
 	r.err, r.rest = os.ErrClosed, nil
 	r.cancel()
@@ -139,10 +141,10 @@ func (r *Reader) Close() error {
 	return r.fs.Close()
 }
 
-// fetcher fetches ranges over its own connection, as the library's client is for one goroutine
-// only.
+// fetcher fetches ranges over its own connection, because the library's client is for one
+// goroutine.
 type fetcher struct {
-	fs   *FS // nil: dialled when first needed
+	fs   *FS // nil until it is first needed
 	name string
 	info os.FileInfo
 	file *hdfs.FileReader
@@ -163,7 +165,7 @@ func (w *fetcher) run(ctx context.Context, l Location, work <-chan *span) {
 
 var errReplaced = &UsageError{Msg: "was replaced or changed while it was read: run the command again"}
 
-// fetch fills a span. After a failure it continues with what is missing.
+// fetch fills a span. After a failure it continues with the missing part.
 func (w *fetcher) fetch(ctx context.Context, l Location, s *span) error {
 	if w.fs == nil {
 		fs, err := Dial(ctx, l, patience)
@@ -214,11 +216,11 @@ func sameFile(a, b os.FileInfo) bool {
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && !a.IsDir()
 }
 
-// Ranges reads parts of a file in any order. Like Reader it survives dying nodes, and reports a
-// file that is replaced meanwhile. For one goroutine.
+// Ranges reads parts of a file in any order. Like Reader it survives failing nodes, and returns an
+// error if the file is replaced. It is used by one goroutine.
 type Ranges struct{ w fetcher }
 
-// OpenRanges begins to read parts of a file. Ranges owns f and closes it.
+// OpenRanges opens a file for Ranges, which owns f and closes it.
 func (f *FS) OpenRanges(name string) (*Ranges, error) {
 	info, err := f.Stat(name)
 	if err != nil {
@@ -230,7 +232,7 @@ func (f *FS) OpenRanges(name string) (*Ranges, error) {
 	return &Ranges{fetcher{fs: f, name: name, info: info}}, nil
 }
 
-// Size is the file's length when it was opened.
+// Size returns the file's length when it was opened.
 func (r *Ranges) Size() int64 { return r.w.info.Size() }
 
 // ReadAt implements io.ReaderAt.
@@ -244,7 +246,7 @@ func (r *Ranges) ReadAt(p []byte, offset int64) (int, error) {
 	return len(p), nil
 }
 
-// Close ends the reading and closes the file system.
+// Close ends reading and closes the file system.
 func (r *Ranges) Close() error {
 	if r.w.file != nil {
 		r.w.file.Close()

@@ -15,13 +15,13 @@ import (
 	"taxon/internal/retry"
 )
 
-// fullTries is how often a file is begun with all its replicas. Each further try asks for one
-// less, as the name node may take a dead data node for alive for minutes.
+// fullTries is the number of times a file is begun with all its replicas. Each further try asks for
+// one replica less, because the name node may take minutes to notice a dead data node.
 const fullTries = 4
 
-// Writer writes a file that appears under its name when it is committed. The library can't
-// continue after a data node's death. So everything written is also kept aside (in memory, beyond
-// 1 MiB in a temporary file) and is then written again.
+// Writer writes a file that appears under its name when it is committed. The library cannot
+// continue after a data node has failed, so a Writer also keeps everything written (in memory,
+// beyond 1 MiB in a temporary file), in order to write it again.
 type Writer struct {
 	fs     *FS
 	target string
@@ -33,7 +33,7 @@ type Writer struct {
 	fixed  bool // temp is the final name
 }
 
-// Create begins a file next to target. The Writer owns f and closes it.
+// Create creates a file next to target. The Writer owns f and closes it.
 func (f *FS) Create(target string) (*Writer, error) {
 	if info, err := f.Stat(target); err == nil && info.IsDir() {
 		return nil, usagef("is a directory: give a file to write")
@@ -47,7 +47,7 @@ func (f *FS) Create(target string) (*Writer, error) {
 	return w, nil
 }
 
-// tempName is a unique name next to target that Hadoop's tools ignore.
+// tempName returns a unique name next to target that Hadoop's tools ignore.
 func tempName(target string) string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
@@ -55,7 +55,7 @@ func tempName(target string) string {
 	return dir + "." + base + "." + hex.EncodeToString(b[:]) + ".part"
 }
 
-// drop gives up the temporary file.
+// drop abandons the temporary file.
 func (w *Writer) drop() {
 	if w.file == nil {
 		return
@@ -82,7 +82,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return w.rewrite(len(p), err)
 }
 
-// rewrite writes the file again if err says that it is lost.
+// rewrite writes the file again if err means that it is lost.
 func (w *Writer) rewrite(n int, err error) (int, error) {
 	began := time.Now()
 	for wait := firstPause; err != nil; wait = min(2*wait, longPause) {
@@ -103,7 +103,7 @@ func (w *Writer) rewrite(n int, err error) (int, error) {
 	return n, nil
 }
 
-// Commit ends the file and renames it, replacing an existing one.
+// Commit completes the file and renames it. It replaces an existing one.
 func (w *Writer) Commit() error {
 	defer w.Abort()
 	for {
@@ -141,7 +141,7 @@ func (w *Writer) finish() error {
 	}
 }
 
-// check compares the length that the name node reports with what was written.
+// check compares the length that the name node reports with the number of bytes written.
 func (w *Writer) check() error {
 	info, err := w.fs.Stat(w.temp)
 	if err == nil && info.Size() != w.kept.size {
@@ -150,7 +150,7 @@ func (w *Writer) check() error {
 	return err
 }
 
-// Abort removes an uncommitted file; after Commit it does nothing. It closes the file system.
+// Abort removes an uncommitted file and closes the file system. After Commit it does nothing.
 func (w *Writer) Abort() {
 	if w.done {
 		return
@@ -164,7 +164,7 @@ func (w *Writer) Abort() {
 	w.fs.Close()
 }
 
-// spool keeps what was written: in memory, then in a temporary file.
+// spool keeps the written bytes, in memory and then in a temporary file.
 type spool struct {
 	buf  []byte
 	file *os.File
@@ -185,7 +185,7 @@ func (s *spool) Write(p []byte) (int, error) {
 			return 0, err
 		}
 		s.file = f
-		_ = os.Remove(f.Name()) // gone with the process; if that fails, close removes it
+		_ = os.Remove(f.Name()) // removed with the process; if that fails, close removes it
 		if _, err := f.Write(s.buf); err != nil {
 			return 0, err
 		}

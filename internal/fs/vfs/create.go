@@ -8,8 +8,8 @@ import (
 	"regexp"
 )
 
-// NewFile is a file that appears under its name only when it is whole: it is written next to its place
-// and renamed by Commit.
+// NewFile is a file that appears under its name only when it is complete: it is written next to its
+// final place and renamed by Commit.
 type NewFile struct {
 	File
 	fs     FS
@@ -17,10 +17,11 @@ type NewFile struct {
 	done   bool
 }
 
-// Create begins a file that may replace an older one. Call Commit to publish it, and defer Abort to clean
-// up. Its name until then contains the process id, so that two processes never share one, and a number for
-// several in one process. Living processes lock theirs. Those that killed ones have left of the same
-// target are removed first.
+// Create creates a file that may replace an older one. The caller publishes it by Commit and defers
+// Abort, which cleans up after an error. Its temporary name contains the process id, so that two
+// processes never share one, and a number that distinguishes several in one process. Living
+// processes lock theirs. Create first removes temporary files of the same target that killed
+// processes have left.
 func Create(fs FS, target string, mode iofs.FileMode) (*NewFile, error) {
 	dir, base := filepath.Split(target)
 	sweep(fs, filepath.Clean(dir), base)
@@ -32,7 +33,7 @@ func Create(fs FS, target string, mode iofs.FileMode) (*NewFile, error) {
 			if !Busy(f) && Stands(fs, f, name) {
 				return &NewFile{File: f, fs: fs, target: target}, nil
 			}
-			// before it was locked, another process took it for a killed one's
+			// before it was locked, another process took it for that of a killed one
 			f.Close()
 		} else if !os.IsExist(err) {
 			return nil, err
@@ -64,13 +65,14 @@ func (f *NewFile) Commit() error {
 	return SyncDir(f.fs, filepath.Dir(f.target))
 }
 
-// Abort drops an uncommitted file. After Commit it does nothing.
+// Abort removes an uncommitted file. After Commit it does nothing.
 func (f *NewFile) Abort() {
 	if f.done {
 		return
 	}
 	f.done = true
-	_ = f.fs.Remove(f.Name()) // while it is locked, so that the name is still this file's
+	// while it is locked, so that the name still refers to this file
+	_ = f.fs.Remove(f.Name())
 	f.Close()
 }
 
@@ -87,7 +89,8 @@ func WriteFile(fs FS, name string, data []byte, mode iofs.FileMode) error {
 	return f.Commit()
 }
 
-// HalfWritten says whether a name is that of a file on its way to another name, which it returns.
+// HalfWritten reports whether a name is the temporary name of an incomplete file, and returns the
+// final name.
 func HalfWritten(name string) (target string, ok bool) {
 	m := halfName.FindStringSubmatch(name)
 	if m == nil {
@@ -98,8 +101,8 @@ func HalfWritten(name string) (target string, ok bool) {
 
 var halfName = regexp.MustCompile(`^\.(.+)\.[0-9]+-[0-9]+\.part$`)
 
-// sweep removes what killed processes have left of files on their way to a name. What can't be removed
-// stays.
+// sweep removes the temporary files for a name that killed processes have left. It ignores those
+// that it cannot remove.
 func sweep(fs FS, dir, base string) {
 	entries, _ := fs.ReadDir(dir)
 	for _, e := range entries {
@@ -109,11 +112,12 @@ func sweep(fs FS, dir, base string) {
 	}
 }
 
-// Busy takes the lock of a file or folder, and says whether another process has it. File systems without
-// locks (some network ones) are accepted.
+// Busy locks a file or folder, and reports whether another process has the lock. File systems
+// without locks (some network ones) are accepted.
 func Busy(f File) bool { return f.Lock() == ErrLocked }
 
-// RemoveAbandoned removes a file or folder of this user's that certainly no living process has locked.
+// RemoveAbandoned removes a file or folder of this user that no living process has locked. If that
+// is uncertain, it keeps it.
 func RemoveAbandoned(fs FS, name string) {
 	f, err := fs.Open(name)
 	if err != nil {
@@ -125,7 +129,7 @@ func RemoveAbandoned(fs FS, name string) {
 	}
 }
 
-// Stands says whether an open file or folder is still the one under its name.
+// Stands reports whether an open file or folder is still the one under its name.
 func Stands(fs FS, f File, name string) bool {
 	mine, err := f.Stat()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Faulty is a file system of which one call, or all calls from one on, fail as its Fault says. It counts
-// each call of FS and of its open files, but Close, Name and Stat of a file.
+// Faulty is a file system in which one call, or every call from one on, fails as its Fault says. It
+// counts the calls of FS and of its open files, except Close, Name and Stat of a file.
 type Faulty struct {
 	fs    FS
 	fault Fault
@@ -19,31 +19,33 @@ type Faulty struct {
 	calls int
 }
 
-// Fault says which calls of a file system fail, and how.
+// Fault says which calls of a file system fail, and with which error.
 type Fault struct {
-	// At is the number of the call that fails, counted from 1. Zero fails no call.
+	// At is the number of the call that fails, counted from 1. At 0 no call fails.
 	At int
-	// Err is the error of a call that fails, such as syscall.EIO. If it is syscall.ENOSPC, calls that need
-	// no room on the disk are neither counted nor fail.
+
+	// Err is the error of a failing call, such as syscall.EIO. If it is syscall.ENOSPC, calls that
+	// need no space on the disk are not counted and do not fail.
 	Err error
 	// Short makes a write that is the first call to fail write the first half of its bytes.
 	Short bool
-	// Ever makes all calls after the first one fail, too. Then nothing that a process does after it has an
-	// effect, as if the process was killed there.
+
+	// Ever makes all later calls fail as well. Then nothing that the process does later has an
+	// effect, as if it had been killed.
 	Ever bool
 }
 
 // NewFaulty returns fs with a fault.
 func NewFaulty(fs FS, fault Fault) *Faulty { return &Faulty{fs: fs, fault: fault} }
 
-// Met says whether a call has failed.
+// Met reports whether a call has failed.
 func (f *Faulty) Met() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.fault.At > 0 && f.calls >= f.fault.At
 }
 
-// call counts a call and returns the error if it is to fail. room says that the call needs room.
+// call counts a call and returns the error if it must fail. room says that the call needs space.
 func (f *Faulty) call(op, name string, room bool) error {
 	if !room && errors.Is(f.fault.Err, syscall.ENOSPC) {
 		return nil
@@ -120,7 +122,7 @@ func (f *Faulty) Remove(name string) error {
 	return f.fs.Remove(name)
 }
 
-// RemoveAll implements FS. One that fails has removed half of what is in a folder.
+// RemoveAll implements FS. A call that fails has removed half of the content of a folder.
 func (f *Faulty) RemoveAll(name string) error {
 	met := f.Met()
 	if err := f.call("remove", name, false); err != nil {

@@ -15,8 +15,9 @@ import (
 	"time"
 )
 
-// Mem is a file system in memory. It knows of each file and folder what is durable, so that Crash can
-// drop the rest. It has no links but those of Link. The zero value is not ready: use NewMem.
+// Mem is a file system in memory. It records which part of each file and folder is durable, so that
+// Crash can drop the rest. It has hard links, but no symbolic links. The zero value is not usable:
+// use NewMem.
 type Mem struct {
 	mu   sync.Mutex
 	root *memNode
@@ -39,39 +40,43 @@ func newMemFolder(mode iofs.FileMode) *memNode {
 	return &memNode{mode: mode, names: map[string]*memNode{}, kept: map[string]*memNode{}}
 }
 
-// Loss is what a crash takes from a disk.
+// Loss says which changes a crash takes from a disk.
 type Loss int
 
 const (
-	// LoseNothing is the loss when a process is killed and the machine goes on. Locks are free.
+	// LoseNothing is the loss when a process is killed and the machine continues. Its locks are
+	// released.
 	LoseNothing Loss = iota
+
 	// LoseUnsynced drops each change of a file or folder that was not synced.
 	LoseUnsynced
-	// LoseContent keeps all entries of folders and drops what was not synced of files. Many file systems
-	// write the entries of folders earlier than the content of files.
+
+	// LoseContent keeps all entries of folders and drops the content of files that was not synced.
+	// Many file systems write the entries of folders earlier than the content of files.
 	LoseContent
-	// TearContent keeps all entries of folders and the sizes of files. About half of the bytes that were
-	// not synced have arrived, others are zero.
+
+	// TearContent keeps all entries of folders and the sizes of files. About half of the unsynced
+	// bytes are written, and the others are zero.
 	TearContent
 )
 
-// String names the loss.
+// String returns the name of the loss.
 func (l Loss) String() string {
 	return [...]string{"killed", "unsynced is lost", "unsynced content is lost", "unsynced content is torn"}[l]
 }
 
-// Losses are all kinds of loss.
+// Losses lists all kinds of loss.
 var Losses = []Loss{LoseNothing, LoseUnsynced, LoseContent, TearContent}
 
-// Crash returns the file system as it is found after a crash at this moment. The receiver is left as it
-// is.
+// Crash returns the file system after a crash at this moment. It does not change the receiver.
 func (m *Mem) Crash(l Loss) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return &Mem{root: m.root.after(l, map[*memNode]*memNode{})}
 }
 
-// after is the node after a crash. done are the nodes that have been made, as a file can have two names.
+// after returns the node after a crash. done maps nodes to those already created, because a file
+// can have two names.
 func (n *memNode) after(l Loss, done map[*memNode]*memNode) *memNode {
 	if c := done[n]; c != nil {
 		return c
@@ -102,7 +107,7 @@ func (n *memNode) after(l Loss, done map[*memNode]*memNode) *memNode {
 	return c
 }
 
-// torn is a file of the new size of which the first half of the changed bytes has arrived.
+// torn returns a file of the new size in which the first half of the changed bytes is written.
 func torn(synced, data []byte) []byte {
 	out := make([]byte, len(data))
 	same := 0
@@ -134,7 +139,7 @@ func (n *memNode) list(b *strings.Builder, name string) {
 	}
 }
 
-// split are the parts of a name below the root.
+// split returns the elements of a name below the root.
 func split(name string) []string {
 	parts := strings.FieldsFunc(filepath.ToSlash(filepath.Clean(name)), func(r rune) bool { return r == '/' })
 	return slices.DeleteFunc(parts, func(p string) bool { return p == "." })
@@ -175,7 +180,7 @@ func (m *Mem) parent(op, name string) (dir *memNode, base string, err error) {
 	return dir, parts[last], nil
 }
 
-// cause is the error number in an error of this file system.
+// cause returns the error number in an error of this file system.
 func cause(err error) error {
 	var p *iofs.PathError
 	if errors.As(err, &p) {
@@ -389,7 +394,7 @@ type memFile struct {
 	fs                     *Mem
 	node                   *memNode
 	name                   string
-	at                     int64 // of the next Read or Write
+	at                     int64 // position of the next Read or Write
 	reads, writes, appends bool
 	closed                 bool
 }
@@ -397,7 +402,8 @@ type memFile struct {
 // Name implements File.
 func (f *memFile) Name() string { return f.name }
 
-// use returns an error if the file can't do what is asked. The caller holds the file system's mu.
+// use returns an error if the operation is invalid for the file. The caller holds the file system's
+// mu.
 func (f *memFile) use(op string, ok bool) error {
 	switch {
 	case f.closed:

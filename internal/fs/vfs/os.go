@@ -46,8 +46,8 @@ type osFile struct{ *os.File }
 // ErrSpecial is the error of OpenRegular for a pipe, a device or a socket.
 var ErrSpecial = errors.New("is a pipe, a device or a socket: give a regular file")
 
-// OpenRegular opens a regular file or a folder for reading. A pipe, a device or a socket in its place is
-// ErrSpecial at once, as opening or reading one can wait for ever.
+// OpenRegular opens a regular file or a folder for reading. It returns ErrSpecial at once for a
+// pipe, device or socket, because opening or reading one can block for ever.
 func OpenRegular(name string) (*os.File, error) {
 	special := &iofs.PathError{Op: "open", Path: name, Err: ErrSpecial}
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)

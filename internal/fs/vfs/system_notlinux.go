@@ -4,7 +4,7 @@ package vfs
 
 import "errors"
 
-// exchange would swap two names in one step. This system has no call for it.
+// exchange returns an error, because this system cannot swap two names in one step.
 func exchange(string, string) error { return errors.ErrUnsupported }
 
 // SyncData implements File.

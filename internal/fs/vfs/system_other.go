@@ -10,11 +10,11 @@ import (
 // Lock implements File. This system has no advisory locks on folders: it does nothing.
 func (f osFile) Lock() error { return nil }
 
-// Owned can't be found out on this system.
+// Owned returns false, because this system does not tell the owner.
 func Owned(iofs.FileInfo) bool { return false }
 
-// IgnoreUnsupported drops all errors: folders cannot be synced on these systems.
+// IgnoreUnsupported drops all errors, because folders cannot be synced on these systems.
 func IgnoreUnsupported(error) error { return nil }
 
-// ErrQuota has no counterpart on this system. Nothing equals it.
+// ErrQuota has no counterpart on this system. No error equals it.
 var ErrQuota = errors.New("disk quota exceeded")

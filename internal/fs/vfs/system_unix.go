@@ -20,7 +20,7 @@ func (f osFile) Lock() error {
 	return err
 }
 
-// Owned says whether a file belongs to the user of this process.
+// Owned reports whether a file belongs to the user of this process.
 func Owned(info iofs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return !ok || int(st.Uid) == os.Getuid()

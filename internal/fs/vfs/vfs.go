@@ -1,13 +1,12 @@
-// Package vfs is the interface between taxon and a disk. The journal, the store's segments and all
-// that is published as a whole file or folder use a disk through FS alone, so that a test can put
-// another one in its place:
+// Package vfs is the interface between taxon and a disk. The journal, the store's segments and
+// everything that is published as a complete file or folder use a disk only through FS, so that a
+// test can replace it:
 //
 //   - OS is the disk of this machine.
 //   - Mem is a disk in memory. It crashes on demand, which drops what was not synced.
 //   - Faulty is another FS whose n-th call fails.
 //
-// Package vfstest runs a piece of code against all of these. This package imports no other one of
-// taxon's.
+// Package vfstest runs code against all of these. Package vfs imports no other package of taxon.
 package vfs
 
 import (
@@ -19,21 +18,22 @@ import (
 	"syscall"
 )
 
-// FS is a file system. Names are those of package path/filepath. Errors are those of package os. All
-// methods may be called from several goroutines.
+// FS is a file system. Names are those of package path/filepath. Errors are those of package os.
+// All methods may be called from several goroutines.
 //
-// Nothing that a method does is durable when it returns. File.Sync makes a file's content durable,
-// SyncDir makes durable what was made, renamed and removed in a folder.
+// The effect of a method is not durable when it returns. File.Sync makes the content of a file
+// durable. SyncDir makes the entries of a folder durable: files created, renamed and removed in it.
 type FS interface {
 	// Open opens a file or a folder for reading. A pipe or a device is refused.
 	Open(name string) (File, error)
 	// OpenFile opens a file with the flags of os.OpenFile.
 	OpenFile(name string, flag int, mode iofs.FileMode) (File, error)
-	// Mkdir makes a folder, whose parent must exist.
+	// Mkdir creates a folder, whose parent must exist.
 	Mkdir(name string, mode iofs.FileMode) error
-	// Rename renames a file or a folder. It replaces an existing file by a file, and never a folder.
+	// Rename renames a file or a folder. A file replaces an existing file. A folder is never
+	// replaced.
 	Rename(from, to string) error
-	// Exchange swaps two names in one step. It returns an error where that is impossible.
+	// Exchange swaps two names in one step. It returns an error if the system cannot do that.
 	Exchange(a, b string) error
 	// Link gives a file a second name.
 	Link(from, to string) error
@@ -43,9 +43,9 @@ type FS interface {
 	RemoveAll(name string) error
 	// ReadDir lists a folder, sorted by name.
 	ReadDir(name string) ([]iofs.DirEntry, error)
-	// Stat describes a file or folder, and what a link leads to.
+	// Stat describes a file or folder. It follows links.
 	Stat(name string) (iofs.FileInfo, error)
-	// Lstat is Stat, except that it describes a link itself.
+	// Lstat is like Stat, except that it describes a link itself.
 	Lstat(name string) (iofs.FileInfo, error)
 	// RealPath follows the links in the name of an existing file or folder.
 	RealPath(name string) (string, error)
@@ -57,23 +57,26 @@ type File interface {
 	io.Writer
 	io.ReaderAt
 	io.WriterAt
-	// Close also gives up the lock.
+	// Close closes the file and releases its lock.
 	io.Closer
-	// Name is the name under which the file was opened.
+	// Name returns the name under which the file was opened.
 	Name() string
+
+	// Stat describes the file.
 	Stat() (iofs.FileInfo, error)
 	// Truncate changes the size of a file.
 	Truncate(size int64) error
 	// Sync makes a file, or the entries of a folder, durable.
 	Sync() error
-	// SyncData is Sync without the file's times.
+	// SyncData is like Sync, but does not make the file's times durable.
 	SyncData() error
-	// Lock takes the advisory lock of a file or folder, which ends with Close or with the process. It
-	// returns ErrLocked if another open file has it, and another error where there are no locks.
+	// Lock takes the advisory lock of a file or folder, which is released by Close or at the end of
+	// the process. It returns ErrLocked if another open file has the lock, and another error if the
+	// file system has no locks.
 	Lock() error
 }
 
-// ErrLocked is the error of a lock that another open file holds.
+// ErrLocked is the error for a lock that another open file holds.
 var ErrLocked = errors.New("locked by another process")
 
 // ReadFile reads a whole file.
@@ -86,7 +89,8 @@ func ReadFile(fs FS, name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// WriteNew writes a new file and makes its content durable. Its name is not durable before SyncDir.
+// WriteNew writes a new file and makes its content durable. Its name becomes durable only by
+// SyncDir.
 func WriteNew(fs FS, name string, data []byte, mode iofs.FileMode) error {
 	f, err := fs.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -96,8 +100,8 @@ func WriteNew(fs FS, name string, data []byte, mode iofs.FileMode) error {
 	return CloseSynced(f, err)
 }
 
-// CloseSynced ends the writing of a file, which has had the error err so far: it makes the file durable,
-// unless there was an error, and closes it in any case.
+// CloseSynced ends the writing of a file. It makes the file durable, unless err is an earlier
+// error, and always closes it. It returns the first error.
 func CloseSynced(f File, err error) error {
 	if err == nil {
 		err = f.Sync()
@@ -108,8 +112,8 @@ func CloseSynced(f File, err error) error {
 	return err
 }
 
-// SyncDir makes durable what was made, renamed and removed in a folder. A file system that can't do
-// that is accepted.
+// SyncDir makes the entries of a folder durable: files created, renamed and removed in it. It
+// accepts a file system that cannot do that.
 func SyncDir(fs FS, dir string) error {
 	d, err := fs.Open(dir)
 	if err != nil {
@@ -118,7 +122,8 @@ func SyncDir(fs FS, dir string) error {
 	return errors.Join(IgnoreUnsupported(d.Sync()), d.Close())
 }
 
-// MkdirAll makes a folder and those above it. Those that it has made are durable when it returns.
+// MkdirAll creates a folder and its missing parents. The created folders are durable when it
+// returns.
 func MkdirAll(fs FS, name string, mode iofs.FileMode) error {
 	name = filepath.Clean(name)
 	if info, err := fs.Stat(name); err == nil && info.IsDir() {
@@ -142,7 +147,7 @@ func MkdirAll(fs FS, name string, mode iofs.FileMode) error {
 	return SyncDir(fs, above)
 }
 
-// LockFile opens a file for its lock alone, and makes it if it is missing. The error is ErrLocked if
+// LockFile opens a file for its lock only, and creates it if it is missing. It returns ErrLocked if
 // another process holds the lock.
 func LockFile(fs FS, name string, mode iofs.FileMode) (File, error) {
 	f, err := fs.OpenFile(name, os.O_RDWR|os.O_CREATE, mode)
@@ -156,7 +161,7 @@ func LockFile(fs FS, name string, mode iofs.FileMode) (File, error) {
 	return f, nil
 }
 
-// SameFile says whether two descriptions are of one file or folder.
+// SameFile reports whether two descriptions refer to the same file or folder.
 func SameFile(a, b iofs.FileInfo) bool {
 	if m, ok := a.Sys().(*memNode); ok {
 		return m == b.Sys()

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// steps does n random calls on a few names below dir, and returns what each of them gave.
+// steps runs n random calls on a few names below dir, and returns the result of each.
 func steps(fs FS, dir string, seed uint64, n int) (out []string) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var files []File
@@ -108,7 +108,7 @@ func steps(fs FS, dir string, seed uint64, n int) (out []string) {
 	return out
 }
 
-// TestMemIsLikeOS does the same calls on a disk in memory and on this machine's.
+// TestMemIsLikeOS runs the same calls on a disk in memory and on the machine's.
 func TestMemIsLikeOS(t *testing.T) {
 	for seed := range uint64(100) {
 		dir := t.TempDir()

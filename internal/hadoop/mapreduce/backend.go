@@ -20,28 +20,29 @@ import (
 	"taxon/worker"
 )
 
-// Config of a Backend.
+// Config configures a Backend.
 type Config struct {
-	Dir    string // state folder; only one process uses it at a time
+	// Dir is the state folder. Only one process uses it at a time.
+	Dir string
+	// Runner runs the jobs.
 	Runner Runner
-	// Maps and Reduces bound the number of map and reduce tasks of a job; 0: as the work
-	// requires.
+	// Maps and Reduces bound the number of map and reduce tasks of a job. Zero means as many as the
+	// work requires.
 	Maps, Reduces int
-	// Note is called with what a user may want to know; nil: not called.
+	// Note is called with messages for the user. A nil Note is not called.
 	Note func(format string, args ...any)
-	// Pause is the pause before a failed job is run again; 0: 10 s.
+	// Pause is the pause before a failed job is run again. Zero means 10 s.
 	Pause time.Duration
-	// Accepted is called when a job has begun to run elsewhere, or has succeeded; nil: not
+	// Accepted is called when a job has started elsewhere, or has succeeded. A nil Accepted is not
 	// called.
 	Accepted func()
-	// Began is called when a job has begun to run elsewhere under an id, and Moved with how far it is; nil:
-	// not called.
+	// Began is called when a job has started elsewhere under an id, and Moved with its progress.
+	// Nil functions are not called.
 	Began func(name, id string)
 	Moved func(id, text string)
 }
 
-// Backend is a state folder, and runs a job's tasks on it. The engine to which it belongs closes
-// it.
+// Backend is a state folder on which a job's tasks run. The engine to which it belongs closes it.
 type Backend struct {
 	config Config
 	dir    folder
@@ -49,17 +50,19 @@ type Backend struct {
 	exec   *executor
 	limits store.Limits
 
-	mu      sync.Mutex
-	pinned  []uint32 // steps to which the last checkpoint refers
-	closed  bool
-	written *taxonv1.JobResult // what its file holds
-	// seconds that an item's task took last time, without tasks that emit
+	mu sync.Mutex
+	// pinned are the steps to which the last checkpoint refers.
+	pinned []uint32
+	closed bool
+	// written is the content of the job's file.
+	written *taxonv1.JobResult
+	// seconds holds, by item, the duration of its last task, except tasks that emit.
 	seconds map[item]float64
 }
 
 var _ engine.Backend = (*Backend)(nil)
 
-// New opens or makes a state folder. It ends jobs that killed drivers left running.
+// New opens or makes a state folder. It kills jobs that earlier, killed drivers left running.
 func New(ctx context.Context, c Config) (*Backend, error) {
 	if c.Note == nil {
 		c.Note = func(string, ...any) {}
@@ -82,11 +85,11 @@ func New(ctx context.Context, c Config) (*Backend, error) {
 	return b, b.endOldRuns(ctx)
 }
 
-// endOldRuns ends the jobs that a killed driver left running, and removes their folders.
+// endOldRuns kills the jobs that a killed driver left running, and removes their folders.
 func (b *Backend) endOldRuns(ctx context.Context) error {
 	names, err := fs.ReadDirNames(b.dir.runs())
 	if err != nil {
-		return nil // there is no such folder
+		return nil // the folder does not exist
 	}
 	for _, n := range names {
 		if id, err := fs.ReadFile(ctx, fs.Join(b.dir.run(n), idFile)); err == nil {
@@ -104,8 +107,8 @@ func (b *Backend) Executor(ahead func(job string) (machine.Lookahead, error)) wo
 	return b.exec
 }
 
-// Refused is the error that ended the job if the user can fix it, such as a queue that does not
-// exist. The coordinator has only its text.
+// Refused returns the error that ended the job if the user can correct it, such as a queue that
+// does not exist. The coordinator has only its text.
 func (b *Backend) Refused() error {
 	if b.exec == nil {
 		return nil
@@ -113,7 +116,7 @@ func (b *Backend) Refused() error {
 	return b.exec.refusal()
 }
 
-// Close waits for what runs; its context has ended.
+// Close waits for running jobs, whose context must have ended.
 func (b *Backend) Close() error {
 	if b.exec != nil {
 		b.exec.close()
@@ -149,8 +152,8 @@ func (b *Backend) Checkpoint(ctx context.Context, _ string, _ uint32, state []by
 	return nil
 }
 
-// Resumed gets the steps to which the continued checkpoint refers. It removes all others, as they
-// are computed again.
+// Resumed receives the steps to which the resumed checkpoint refers. It removes all others, which
+// will be computed again.
 func (b *Backend) Resumed(keep []uint32) error {
 	b.mu.Lock()
 	b.pinned = slices.Clone(keep)
@@ -174,7 +177,7 @@ func (b *Backend) remove(which func(step uint32) bool) error {
 	return errors.Join(errs...)
 }
 
-// newID makes a name that no other run has. No result depends on it.
+// newID returns a name that no other run has. No result depends on it.
 func newID(prefix string) string {
 	var b [5]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// overFixed: a task should work this many times as long as it takes to start.
+	// overFixed is the least ratio of a task's work to its start-up time.
 	overFixed = 5
-	// visitSeconds is the assumed cost of a nonzero visit before anything was measured.
+	// visitSeconds is the assumed cost of a visit of a nonzero before any measurement.
 	visitSeconds = 1e-9
-	// firstPasses is how many passes over its data a task is then assumed to make. One that emits
-	// makes a tenth of a pass.
+	// firstPasses is the number of passes over its data that a task is then assumed to make. A task
+	// that emits makes a tenth of a pass.
 	firstPasses = 5
 )
 
-// runJob runs the tasks of a batch as one job. If the next step's tasks are known and read what
-// these write, the job runs them, too.
+// runJob runs the tasks of a batch as one job. If the next step's tasks are known and read the
+// output of these tasks, the job runs them, too.
 func (e *executor) runJob(ctx context.Context, batch []*waiter) (map[taskID]*taxonv1.ReportRequest, error) {
 	b := e.backend
 	slices.SortFunc(batch, func(x, y *waiter) int { return cmp.Compare(x.lease.GetTask(), y.lease.GetTask()) })
@@ -66,9 +66,9 @@ func (e *executor) runJob(ctx context.Context, batch []*waiter) (map[taskID]*tax
 }
 
 // plan decides what follows the batch's tasks in the same job: the next step's tasks, if they are
-// known and read nothing of these tasks but a family of values that is cut by their items. These
-// values also go into the state folder if a later step may read them: always if no reducer
-// follows, else if the next step may be run again.
+// known and the only values of these tasks that they read belong to one variable that is divided by
+// their items. These values also go into the state folder if a later step may read them: always if
+// no reducer follows, and otherwise if the next step may be run again.
 func (e *executor) plan(batch []*waiter) *taxonv1.MapReduceRun {
 	first := batch[0].lease
 	run := &taxonv1.MapReduceRun{Job: first.GetJob(), Keep: true}
@@ -81,7 +81,7 @@ func (e *executor) plan(batch []*waiter) *taxonv1.MapReduceRun {
 	return run
 }
 
-// follows says whether a step's tasks can be the reducers of a batch.
+// follows reports whether a step's tasks can be the reducers of a batch.
 func follows(batch []*waiter, next []*taxonv1.Lease, plan *taxonv1.Plan) bool {
 	family := shuffled(next, plan)
 	if family == "" {
@@ -110,8 +110,8 @@ func follows(batch []*waiter, next []*taxonv1.Lease, plan *taxonv1.Plan) bool {
 	return true
 }
 
-// shuffled is the family of values that goes through the shuffle: the tasks read it for all
-// items, each the part for its own item; "": there is none, or more than one.
+// shuffled returns the variable that goes through the shuffle: each of the tasks reads, for all
+// items, the part for its own item. It is empty if there is none, or more than one.
 func shuffled(next []*taxonv1.Lease, plan *taxonv1.Plan) (family string) {
 	if len(next) == 0 {
 		return ""
@@ -128,7 +128,7 @@ func shuffled(next []*taxonv1.Lease, plan *taxonv1.Plan) (family string) {
 	return family
 }
 
-// keepPredicted keeps the results of the next step's tasks until the coordinator asks for them.
+// keepPredicted retains the results of the next step's tasks until the coordinator asks for them.
 func (e *executor) keepPredicted(run *taxonv1.MapReduceRun, found map[taskID]*taxonv1.ReportRequest) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -141,7 +141,7 @@ func (e *executor) keepPredicted(run *taxonv1.MapReduceRun, found map[taskID]*ta
 	}
 }
 
-// writeJob writes what all tasks read, once.
+// writeJob writes the part of the input that all tasks read, once.
 func (b *Backend) writeJob(ctx context.Context, r *taxonv1.JobResult) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,8 +179,8 @@ func (b *Backend) prepare(j *Job, step uint32, run *taxonv1.MapReduceRun) error 
 	return fs.WriteFile(j.Input(), []byte(strings.Join(j.Lines, "\n")+"\n"))
 }
 
-// lines cuts a batch, in task order, into runs of about equal cost, one a map task. Tasks that
-// are neighbours in the plan share what they read.
+// lines divides a batch, in task order, into runs of about equal cost, one per map task.
+// Neighbouring tasks of the plan share inputs.
 func (b *Backend) lines(batch []*waiter, plan *taxonv1.Plan) []string {
 	cost, total := b.costs(batch, plan)
 	n := b.config.Maps
@@ -209,8 +209,8 @@ func (b *Backend) lines(batch []*waiter, plan *taxonv1.Plan) []string {
 	return out
 }
 
-// costs are the tasks' expected seconds and their sum: as measured last time, else as in the
-// plan. They decide how the work is cut, and change no result.
+// costs returns the tasks' expected seconds and their sum: as measured last time, or else as
+// planned. They determine the division of the work, and affect no result.
 func (b *Backend) costs(batch []*waiter, plan *taxonv1.Plan) (cost []float64, total float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -234,12 +234,12 @@ func (b *Backend) costs(batch []*waiter, plan *taxonv1.Plan) (cost []float64, to
 	return cost, total
 }
 
-// item identifies what a task is about.
+// item identifies the item of a task.
 type item struct{ list, item uint32 }
 
 func itemOf(l *taxonv1.Lease) item { return item{l.GetItems(), l.GetItem()} }
 
-// reducers is the number of reduce tasks for so many items and map tasks.
+// reducers returns the number of reduce tasks for a number of items and map tasks.
 func (b *Backend) reducers(items, maps int) int {
 	n := b.config.Reduces
 	if n == 0 {

@@ -9,8 +9,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// collect reads which files a run's attempts left, adds those that count to the steps' indexes,
-// and returns the tasks' results.
+// collect finds the files of a run's attempts, adds the chosen ones to the steps' indexes, and
+// returns the tasks' results.
 func (b *Backend) collect(ctx context.Context, run string, step uint32,
 	r *taxonv1.MapReduceRun) (map[taskID]*taxonv1.ReportRequest, error) {
 	results := map[taskID]*taxonv1.ReportRequest{}
@@ -31,8 +31,8 @@ func (b *Backend) collect(ctx context.Context, run string, step uint32,
 	return results, nil
 }
 
-// collectStep chooses among the files of a step. Attempts of one task hold the same values, and
-// the first by name counts.
+// collectStep chooses among the files of a step. Attempts of one task hold equal values; the first
+// by name is chosen.
 func (b *Backend) collectStep(ctx context.Context, run string, step uint32,
 	results map[taskID]*taxonv1.ReportRequest) ([]*taxonv1.StepSegment, error) {
 	names, err := fs.ReadDirNames(b.dir.step(step))
@@ -63,7 +63,7 @@ func (b *Backend) collectStep(ctx context.Context, run string, step uint32,
 	return out, nil
 }
 
-// chooseTasks takes a segment if it has a new result.
+// chooseTasks chooses a segment if it has a new result.
 func chooseTasks(name string, at place, t *taxonv1.SegmentTable, step uint32,
 	results map[taskID]*taxonv1.ReportRequest) *taxonv1.StepSegment {
 	var tasks []uint32
@@ -82,7 +82,7 @@ func chooseTasks(name string, at place, t *taxonv1.SegmentTable, step uint32,
 	return stepSegment(name, at, tasks, nil)
 }
 
-// chooseRanges takes a segment of shuffled values if it has a new item.
+// chooseRanges chooses a segment of shuffled values if it has a new item.
 func chooseRanges(name string, at place, t *taxonv1.SegmentTable, covered map[uint32]bool) *taxonv1.StepSegment {
 	var ranges []uint32
 	fresh := false
@@ -105,7 +105,7 @@ func chooseRanges(name string, at place, t *taxonv1.SegmentTable, covered map[ui
 	return stepSegment(name, at, nil, ranges)
 }
 
-// measure remembers how long items took, so that the next sweep's work is cut evenly.
+// measure records the durations of items, so that the next sweep's work is divided evenly.
 func (b *Backend) measure(batch []*waiter, results map[taskID]*taxonv1.ReportRequest) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

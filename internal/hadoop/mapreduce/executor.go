@@ -19,39 +19,44 @@ import (
 )
 
 const (
-	// quiet is how long an incomplete batch waits for more, as tasks that are repeated come late.
+	// quiet is how long an incomplete batch waits for further tasks, because repeated tasks arrive
+	// late.
 	quiet = 500 * time.Millisecond
-	// pollEvery is how often a batch is checked for completeness.
+	// pollEvery is the interval at which a batch is checked for completeness.
 	pollEvery = 5 * time.Millisecond
-	// maxFailures is how often in a row a job may fail, with all its attempts, before the
-	// training fails. maxOutages is the bound if something that was there does not answer, or
-	// refuses: a name node that restarts looks like a mistake in its address.
+	// maxFailures is the number of consecutive failures of a job, with all its attempts, after
+	// which the training fails. maxOutages is that number if a service that was available does not
+	// answer, or refuses: a name node that restarts looks like a mistake in its address.
 	maxFailures = 3
 	maxOutages  = 12
 	// defaultPause is the pause before a job is run again.
 	defaultPause = 10 * time.Second
 )
 
-// executor collects the tasks that the coordinator hands out until it has all of a step, and runs
-// them as one job.
+// executor collects the tasks that the coordinator leases until it has all of a step, and runs them
+// as one job.
 type executor struct {
 	backend *Backend
 	ahead   func(job string) (machine.Lookahead, error)
-	running sync.WaitGroup // the collecting goroutine, while tasks wait
+	// running is the collecting goroutine, while tasks wait.
+	running sync.WaitGroup
 
-	mu        sync.Mutex
-	waiting   []*waiter
-	arrived   time.Time // when the last one came
-	busy      bool      // the collecting goroutine runs
+	mu      sync.Mutex
+	waiting []*waiter
+	// arrived is the time of the last one.
+	arrived time.Time
+	// busy reports that the collecting goroutine runs.
+	busy      bool
 	predicted map[taskID]*predicted
 	refused   error
-	worked    bool // a job has succeeded
+	// worked reports that a job has succeeded.
+	worked bool
 }
 
 // taskID names a task of a job.
 type taskID struct{ step, task uint32 }
 
-// waiter is a task that was handed out. Its answer is valid when done is closed.
+// waiter is a leased task that waits for its answer, which is valid when done is closed.
 type waiter struct {
 	ctx    context.Context
 	job    *taxonv1.JobResult
@@ -75,7 +80,7 @@ func newExecutor(b *Backend, ahead func(job string) (machine.Lookahead, error)) 
 func (e *executor) Run(ctx context.Context, job *taxonv1.JobResult,
 	lease *taxonv1.Lease) (*taxonv1.Sums, worker.Stats, error) {
 	w := &waiter{ctx: ctx, job: job, lease: lease, done: make(chan struct{})}
-	if r := e.take(lease); r != nil {
+	if r := e.takePredicted(lease); r != nil {
 		return answer(r)
 	}
 	e.mu.Lock()
@@ -97,14 +102,14 @@ func (e *executor) Run(ctx context.Context, job *taxonv1.JobResult,
 	return answer(w.result)
 }
 
-// answer is a task's result in the agent's form.
+// answer returns a task's result in the agent's form.
 func answer(r *taxonv1.ReportRequest) (*taxonv1.Sums, worker.Stats, error) {
 	stats := worker.Stats{CPUSeconds: r.GetCpuSeconds(), BytesRead: r.GetBytesRead(), BytesWritten: r.GetBytesWritten()}
 	return r.GetSums(), stats, resultError(r)
 }
 
-// take returns the result of a predicted task, if the lease is the predicted one.
-func (e *executor) take(l *taxonv1.Lease) *taxonv1.ReportRequest {
+// takePredicted returns the result of a predicted task, if the lease is the predicted one.
+func (e *executor) takePredicted(l *taxonv1.Lease) *taxonv1.ReportRequest {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	id := taskID{l.GetStep(), l.GetTask()}
@@ -121,7 +126,7 @@ func (e *executor) take(l *taxonv1.Lease) *taxonv1.ReportRequest {
 	return f.result
 }
 
-// work runs batches until no task waits.
+// work runs batches while tasks wait.
 func (e *executor) work() {
 	for {
 		batch := e.collect()
@@ -132,11 +137,11 @@ func (e *executor) work() {
 	}
 }
 
-// collect waits until all tasks that can be handed out have come.
+// collect waits until all tasks that can be leased have arrived.
 func (e *executor) collect() []*waiter {
 	for {
 		e.mu.Lock()
-		// nobody waits for these any more
+		// Nobody waits for these any more.
 		e.waiting = slices.DeleteFunc(e.waiting, func(w *waiter) bool { return w.ctx.Err() != nil })
 		if len(e.waiting) == 0 {
 			e.busy = false
@@ -149,11 +154,11 @@ func (e *executor) collect() []*waiter {
 		if since > quiet || err == nil && a.Waiting == 0 && e.allHere(a) {
 			return e.takeBatch(first.lease)
 		}
-		retry.For(first.ctx, pollEvery) // at its end the first one is left out
+		retry.For(first.ctx, pollEvery) // when it ends, the first one is dropped
 	}
 }
 
-// allHere says whether all tasks of the present step wait here, so that none is still to come.
+// allHere reports whether all tasks of the current step wait here, so that none is still to arrive.
 func (e *executor) allHere(a machine.Lookahead) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -166,7 +171,7 @@ func (e *executor) allHere(a machine.Lookahead) bool {
 	return n == a.Running
 }
 
-// takeBatch takes the waiting tasks of one step.
+// takeBatch removes and returns the waiting tasks of one step.
 func (e *executor) takeBatch(first *taxonv1.Lease) (batch []*waiter) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -182,8 +187,8 @@ func (e *executor) takeBatch(first *taxonv1.Lease) (batch []*waiter) {
 	return batch
 }
 
-// run runs a batch as one job and passes on the answers. It ends the job early when nobody waits
-// for it any more.
+// run runs a batch as one job and passes on the answers. It kills the job early if nobody waits for
+// it any more.
 func (e *executor) run(batch []*waiter) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -211,7 +216,7 @@ func (e *executor) run(batch []*waiter) {
 }
 
 // insist runs a batch's job until it succeeds, a bounded number of times. It reports each failure
-// once, not once a task.
+// once, and not once per task.
 func (e *executor) insist(ctx context.Context, batch []*waiter) (map[taskID]*taxonv1.ReportRequest, error) {
 	for failures := 1; ; failures++ {
 		results, err := e.runJob(ctx, batch)
@@ -242,7 +247,7 @@ type reportedError struct{ error }
 
 func (e *reportedError) Unwrap() error { return e.error }
 
-// WasReported says whether a task's error concerns its whole job and was reported already.
+// WasReported reports whether a task's error concerns its whole job and was already shown.
 func WasReported(err error) bool {
 	var t *reportedError
 	return errors.As(err, &t)
@@ -254,5 +259,5 @@ func (e *executor) refusal() error {
 	return e.refused
 }
 
-// close waits for what runs; all contexts have ended.
+// close waits for running jobs. All contexts must have ended.
 func (e *executor) close() { e.running.Wait() }

@@ -10,12 +10,13 @@ import (
 	"taxon/internal/fs"
 )
 
-// complaints are Hadoop's messages about mistakes that the user can fix; $1, $2 stand for what
-// the pattern found. Patterns are compiled when they are first needed.
+// complaints are Hadoop's messages about mistakes that the user can correct. $1 and $2 stand for
+// the pattern's groups. Patterns are compiled when they are first needed.
 var complaints = []struct {
 	pattern string
-	what    string // what is wrong
-	say     string
+	// what is the message for the user.
+	what string
+	say  string
 }{
 	{`to unknown queue:? ([\w.\-]+)`, "queue $1", "does not exist on this cluster: choose another ‹queue›"},
 	{`(?:to|in) (?:a )?non-leaf queue:? ([\w.\-]+)`, "queue $1", "takes no jobs, as it has queues below it: choose one " +
@@ -37,18 +38,20 @@ var complaints = []struct {
 		"complete installation"},
 }
 
-// Hadoop's messages about containers that no host can provide: from the resource manager
-// (<memory:1, vCores:2> requested, then the largest allowed), and from the application master.
+// oversized are Hadoop's messages about containers that no host can provide: from the resource
+// manager (<memory:1, vCores:2> requested, then the largest allowed), and from the application
+// master.
 var oversized = []string{
 	`(?:MAP|REDUCE) capability (?:required )?is more than the supported max container capability in the cluster.*?` +
 		capability + `.*?maxContainerCapability: ?` + capability,
 	`Invalid resource request!.*?Requested resource=` + capability + `.*?maximum allowed allocation=` + capability,
 }
 
-// capability is a container's size as Hadoop writes it.
+// capability matches a container's size as Hadoop writes it.
 const capability = `<memory:(\d+), vCores:(\d+)[^>]*>`
 
-// tooLarge is the error for a container that no host can provide, if Hadoop said that.
+// tooLarge returns the error for a container that no host can provide, if Hadoop's text reports
+// one.
 func tooLarge(text string) error {
 	for _, o := range oversized {
 		m := regexp.MustCompile(o).FindStringSubmatch(text)
@@ -57,7 +60,7 @@ func tooLarge(text string) error {
 		}
 		var n [4]int64 // requested, and largest allowed
 		for i := range n {
-			n[i], _ = strconv.ParseInt(m[i+1], 10, 64) // digits; too many of them give the largest number
+			n[i], _ = strconv.ParseInt(m[i+1], 10, 64) // digits; too many give the largest number
 		}
 		if err := checkContainer(n[0], int(n[1]), n[2], int(n[3])); err != nil {
 			return err
@@ -66,8 +69,8 @@ func tooLarge(text string) error {
 	return nil
 }
 
-// checkContainer refuses a task's container of mb MiB and some cores if the largest allowed is
-// maxMB and maxCores: an input error that names the flag.
+// checkContainer returns an input error that names the option if a task's container of mb MiB and
+// some cores exceeds the largest allowed, maxMB and maxCores.
 func checkContainer(mb int64, cores int, maxMB int64, maxCores int) error {
 	if cores > maxCores {
 		return fs.Inputf("‹task-cores›", 0, "a task's container would have %d cores, this cluster's largest "+
@@ -80,9 +83,9 @@ func checkContainer(mb int64, cores int, maxMB int64, maxCores int) error {
 	return nil
 }
 
-// explain is the error of a failed job: an input error if the user can fix it, else what a task
-// said about its failure, else Hadoop's last words.
-func explain(s *said, failure string, err error) error {
+// explain returns the error of a failed job: an input error if the user can correct it, otherwise
+// the error that a task left, otherwise the last lines of Hadoop's output.
+func explain(s *commandOutput, failure string, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := strings.Join(s.lines, "\n")
@@ -108,7 +111,7 @@ func explain(s *said, failure string, err error) error {
 	return fmt.Errorf("MapReduce job failed: %w: %s%s", err, lastWords(s.lines), where)
 }
 
-// lastWords picks the most informative line of Hadoop's output.
+// lastWords returns the most informative line of Hadoop's output.
 func lastWords(lines []string) string {
 	for _, sign := range []string{"Exception", "ERROR", "Error"} {
 		for i := len(lines) - 1; i >= 0; i-- {
@@ -128,11 +131,11 @@ func oneLine(text string) string {
 	return text[:min(len(text), errorBytes)]
 }
 
-// failedPrefix is the prefix of files in which tasks say why they failed.
+// failedPrefix is the prefix of files in which tasks leave their errors.
 const failedPrefix = "failed-"
 
-// Tell writes a task's error where the driver finds it, as Hadoop's command reports only its exit
-// status. It returns the error.
+// Tell writes a task's error to a place where the driver finds it, because Hadoop's command reports
+// only the exit status. It returns the error.
 func (t Task) Tell(err error) error {
 	if err == nil {
 		return nil

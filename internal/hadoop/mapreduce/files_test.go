@@ -327,7 +327,7 @@ func TestExplain(t *testing.T) {
 		{"Container [pid=1,containerID=container_1] is running 12B beyond the 'PHYSICAL' memory limit. Current usage", "",
 			"‹task-memory›: a task took more memory"},
 	} {
-		s := &said{job: &Job{}}
+		s := &commandOutput{job: &Job{}}
 		if _, err := s.Write([]byte("WARN first\n" + c.said + "\nlast\n")); err != nil {
 			t.Fatal(err)
 		}
@@ -336,7 +336,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%q: %v, want %q", c.said, err, c.want)
 		}
 	}
-	s := &said{job: &Job{}}
+	s := &commandOutput{job: &Job{}}
 	if _, err := s.Write([]byte("INFO mapreduce.Job: Running job: job_17_0004\nINFO: map 10% reduce 0%\nError: " +
 		"java.lang.RuntimeException: PipeMapRed.waitOutputThreads(): subprocess failed with code " +
 		"1\n\tat org.apache\nrest")); err != nil {

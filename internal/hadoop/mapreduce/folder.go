@@ -17,7 +17,7 @@ import (
 	"taxon/store"
 )
 
-// folder is the path of a state folder. Its methods name what is in it.
+// folder is the path of a state folder. Its methods return paths within it.
 type folder string
 
 func (d folder) join(names ...string) string { return fs.Join(string(d), names...) }
@@ -29,7 +29,7 @@ func (d folder) index(n uint32) string       { return fs.Join(d.step(n), indexFi
 func (d folder) runs() string                { return d.join("runs") }
 func (d folder) run(id string) string        { return d.join("runs", id) }
 
-// Names within a step's and a run's folder.
+// Names within the folders of steps and runs.
 const (
 	indexFile = "index"
 	linesFile = "lines" // input of the map tasks
@@ -65,7 +65,7 @@ func writeMessage(path, kind string, m proto.Message) error {
 	return fs.WriteFile(path, append(fmt.Appendf(nil, "taxon %s 1 %08x %d\n", kind, store.Checksum(b), len(b)), b...))
 }
 
-// readMessage reads what writeMessage wrote. If it is damaged the error names the file.
+// readMessage reads what writeMessage wrote. If it is damaged, the error names the file.
 func readMessage(ctx context.Context, path, kind string, m proto.Message) error {
 	b, err := fs.ReadFile(ctx, path)
 	if err != nil {
@@ -92,7 +92,7 @@ func parseMessage(b []byte, kind string, m proto.Message) error {
 	return nil
 }
 
-// readIndex reads a step's index. A step without one has no segments that count.
+// readIndex reads a step's index. A step without an index has no committed segments.
 func (d folder) readIndex(ctx context.Context, step uint32) (*taxonv1.StepIndex, error) {
 	x := &taxonv1.StepIndex{}
 	err := readMessage(ctx, d.index(step), "index", x)

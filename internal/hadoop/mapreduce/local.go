@@ -19,12 +19,12 @@ import (
 )
 
 // Local runs jobs as processes of this machine: the tasks that Hadoop would run, with a shuffle
-// between them. For machines without Hadoop, and for tests.
+// between them. It is for machines without Hadoop, and for tests.
 type Local struct {
-	// Command is the command line of a task: kind is "map" or "reduce".
+	// Command returns the command line of a task. kind is "map" or "reduce".
 	Command func(kind string, j *Job) []string
 	Threads int
-	// Between may change an attempt, for tests; may be nil.
+	// Between may change an attempt, for tests. It may be nil.
 	Between func(ctx context.Context, kind string, task, attempt int, cmd *exec.Cmd, run func() error) error
 
 	runs atomic.Uint64
@@ -80,8 +80,8 @@ func (l *Local) Run(ctx context.Context, j *Job) error {
 	return group.Wait()
 }
 
-// retry runs a task's process until an attempt succeeds. connect attaches its input and output,
-// and returns a function that is called when the process has ended.
+// retry runs a task's process until an attempt succeeds or localAttempts have failed. connect attaches
+// its input and output, and returns a function that is called when the process has ended.
 func (l *Local) retry(ctx context.Context, kind string, run uint64, task int, j *Job, connect func(name string,
 	cmd *exec.Cmd) (func() error, error)) error {
 	var last error
@@ -120,7 +120,7 @@ func (l *Local) retry(ctx context.Context, kind string, run uint64, task int, j 
 	return last
 }
 
-// tailWriter keeps the end of a task's output, without what is meant for Hadoop.
+// tailWriter keeps the end of a task's output, without the lines for Hadoop.
 type tailWriter struct{ b []byte }
 
 func (t *tailWriter) Write(p []byte) (int, error) {
@@ -145,7 +145,7 @@ func (t *tailWriter) said() string {
 	return ": " + text[max(0, len(text)-errorBytes):]
 }
 
-// spill is a map task's output: a file, and where each record is in it.
+// spill is a map task's output: a file, and the position of each record in it.
 type spill struct {
 	path    string
 	records []record
@@ -156,7 +156,7 @@ type record struct {
 	at, size int64
 }
 
-// capture writes a process's output to the file and notes its records.
+// capture writes a process's output to the file and indexes its records.
 func (s *spill) capture(cmd *exec.Cmd) (func() error, error) {
 	f, err := os.Create(s.path)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *spill) index(r io.Reader) error {
 	}
 }
 
-// feed passes a reducer its records, sorted by key.
+// feed sends a reducer its records, sorted by key.
 func feed(ctx context.Context, cmd *exec.Cmd, spills []*spill, reducer, reducers int) (func() error, error) {
 	type part struct {
 		spill int
@@ -235,7 +235,7 @@ func feed(ctx context.Context, cmd *exec.Cmd, spills []*spill, reducer, reducers
 	return closeAll, nil
 }
 
-// readerFunc makes a reader of a function that fills a buffer piece by piece.
+// readerFunc returns a reader of a function that fills a buffer piece by piece.
 func readerFunc(fill func(*bytes.Buffer) error) io.Reader {
 	return &filledReader{fill: fill}
 }

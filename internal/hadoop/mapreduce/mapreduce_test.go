@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	"taxon/internal/app/engine"
 	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
@@ -136,9 +137,9 @@ func TestSameBytes(t *testing.T) {
 	for n, change := range []func(*taxonv1.Options, *jobs.Job){
 		func(*taxonv1.Options, *jobs.Job) {},
 		func(o *taxonv1.Options, j *jobs.Job) { o.Method, j.Structure = "bsvm", nil },
-		func(o *taxonv1.Options, _ *jobs.Job) { o.Method, o.Loss = "rr-lr", "logistic" },
-		func(o *taxonv1.Options, _ *jobs.Job) { o.Schedule = "parity" },
-		func(o *taxonv1.Options, _ *jobs.Job) { o.Schedule, o.Bias = "jacobi", 0 },
+		func(o *taxonv1.Options, _ *jobs.Job) { o.Method = "rr-lr"; o.Set("loss", "logistic") },
+		func(o *taxonv1.Options, _ *jobs.Job) { o.Set("schedule", "parity") },
+		func(o *taxonv1.Options, _ *jobs.Job) { o.Set("schedule", "jacobi"); o.Set("bias", 0) },
 		func(o *taxonv1.Options, _ *jobs.Job) { hierarchicalBayes(o, "hblr-m2", "twoblock") },
 		func(o *taxonv1.Options, _ *jobs.Job) { hierarchicalBayes(o, "hblr-m3", "parity") },
 		func(o *taxonv1.Options, _ *jobs.Job) { plain(o, "h-svm", "hinge") },
@@ -151,9 +152,10 @@ func TestSameBytes(t *testing.T) {
 		d := data{1, 150, 30, 0}
 		j := d.job()
 		o := jobs.Defaults()
-		o.Gap, o.MaxSweeps = 0.05, 4
+		o.Set("gap", 0.05)
+		o.Set("max_sweeps", 4)
 		change(o, j)
-		t.Run(fmt.Sprintf("%s %s %s", o.Method, o.Schedule, o.Loss), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s %s %s", o.Method, o.Value("schedule"), o.Value("loss")), func(t *testing.T) {
 			t.Parallel()
 			e := start(t, j, backend(t, filepath.Join(t.TempDir(), "state"), d.local(), nil))
 			alike(t, e, start(t, j, nil), j.Spec(o))
@@ -163,13 +165,22 @@ func TestSameBytes(t *testing.T) {
 
 // plain leaves the options of methods without a schedule.
 func plain(o *taxonv1.Options, method, loss string) {
-	o.Method, o.Loss, o.Schedule, o.Stiffness, o.Momentum = method, loss, "", "", ""
+	o.Method = method
+	o.Set("loss", loss)
+	o.Set("schedule", "")
+	o.Set("stiffness", "")
+	o.Set("momentum", "")
 }
 
 // hierarchicalBayes leaves the options that such a method has.
 func hierarchicalBayes(o *taxonv1.Options, method, schedule string) {
-	o.Method, o.Schedule = method, schedule
-	o.Loss, o.C, o.Gap, o.Stiffness, o.Momentum = "", 0, 0, "", ""
+	o.Method = method
+	o.Set("schedule", schedule)
+	o.Set("loss", "")
+	o.Set("c", "")
+	o.Set("gap", "")
+	o.Set("stiffness", "")
+	o.Set("momentum", "")
 }
 
 // TestSoftmax: methods whose maps are rows, or that take many steps a sweep.
@@ -177,18 +188,17 @@ func TestSoftmax(t *testing.T) {
 	d := data{8, 600, 30, 1}
 	tied := jobs.Defaults()
 	hierarchicalBayes(tied, "hblr-m1", "twoblock")
-	if tied.MaxSweeps = 2; tied.Set("likelihood", "softmax") != nil {
-		t.Fatal("no such option")
-	}
-	chains := &taxonv1.Options{Method: "corrmnl", Loss: "softmax", Bias: 1, MaxSweeps: 4, Prune: "empty"}
-	if chains.Set("iterations", "33") != nil || chains.Set("burn_in", "3") != nil || chains.Set("leapfrog", "2") != nil {
-		t.Fatal("no such option")
-	}
+	tied.Set("max_sweeps", 2)
+	tied.Set("likelihood", "softmax")
+	chains := methodtest.Options("corrmnl", "loss", "softmax", "bias", 1, "max_sweeps", 4, "prune", "empty",
+		"iterations", 33, "burn_in", 3, "leapfrog", 2)
 	for _, o := range []*taxonv1.Options{
 		chains,
-		{Method: "mlr", Loss: "softmax", C: 10, Bias: 1, Gap: 1e-4, MaxSweeps: 6, Prune: "empty"}, tied,
-		{Method: "hiermult", Loss: "crammer-singer", C: 100, Bias: 1, Gap: 1e-3, MaxSweeps: 3, Prune: "empty"},
-		{Method: "ot", Loss: "hinge", C: 100, Bias: 1, Gap: 1e-3, MaxSweeps: 3, Prune: "empty"},
+		methodtest.Options("mlr", "loss", "softmax", "c", 10, "bias", 1, "gap", 1e-4, "max_sweeps", 6,
+			"prune", "empty"), tied,
+		methodtest.Options("hiermult", "loss", "crammer-singer", "c", 100, "bias", 1, "gap", 1e-3, "max_sweeps", 3,
+			"prune", "empty"),
+		methodtest.Options("ot", "loss", "hinge", "c", 100, "bias", 1, "gap", 1e-3, "max_sweeps", 3, "prune", "empty"),
 	} {
 		j := d.job()
 		if o.Method != "mlr" {
@@ -213,7 +223,10 @@ func TestJobs(t *testing.T) {
 		j := d.job()
 		e := start(t, j, backend(t, filepath.Join(t.TempDir(), "state"), r, nil))
 		o := jobs.Defaults()
-		o.Method, o.Loss, o.Gap, o.MaxSweeps = method[0], method[1], 1e-6, 5
+		o.Method = method[0]
+		o.Set("loss", method[1])
+		o.Set("gap", 1e-6)
+		o.Set("max_sweeps", 5)
 		_, st := train(t, e, j.Spec(o))
 		if runs.Load() != int64(st.GetSweep())+1 || reduced.Load() != int64(st.GetSweep()) {
 			t.Errorf("%s: %d jobs, %d with reducers, for %d sweeps and the weights", method[0], runs.Load(), reduced.Load(),
@@ -270,7 +283,8 @@ func TestAttempts(t *testing.T) {
 	j := d.job()
 	e := start(t, j, backend(t, filepath.Join(t.TempDir(), "state"), r, func(c *mapreduce.Config) { c.Maps = 7 }))
 	o := jobs.Defaults()
-	o.Gap, o.MaxSweeps = 1e-4, 6
+	o.Set("gap", 1e-4)
+	o.Set("max_sweeps", 6)
 	alike(t, e, start(t, j, nil), j.Spec(o))
 	if killed == 0 {
 		t.Error("no task was killed")
@@ -294,7 +308,8 @@ func TestGuard(t *testing.T) {
 	d := data{4, 150, 30, 0}
 	j := d.job()
 	o := jobs.Defaults()
-	o.Gap, o.MaxSweeps = 1e-7, 6
+	o.Set("gap", 1e-7)
+	o.Set("max_sweeps", 6)
 	want, whole := train(t, start(t, j, nil, rising), j.Spec(o))
 	for _, keep := range []bool{true, false} {
 		plain := 0
@@ -343,7 +358,8 @@ func TestRestart(t *testing.T) {
 	d := data{5, 200, 40, 0}
 	j := d.job()
 	o := jobs.Defaults()
-	o.Gap, o.MaxSweeps = 1e-7, 7
+	o.Set("gap", 1e-7)
+	o.Set("max_sweeps", 7)
 	spec := j.Spec(o)
 	want, whole := train(t, start(t, j, nil), spec)
 	dir := filepath.Join(t.TempDir(), "state")
@@ -408,7 +424,7 @@ func TestFailures(t *testing.T) {
 	d := data{6, 100, 20, 0}
 	j := d.job()
 	o := jobs.Defaults()
-	o.Gap = 0.1
+	o.Set("gap", 0.1)
 	refuse := fs.Inputf("queue", 0, "does not exist")
 	for name, c := range map[string]struct {
 		fail  func(n int) error
@@ -471,7 +487,7 @@ func TestCancelled(t *testing.T) {
 	d := data{7, 300, 40, 0}
 	j := d.job()
 	o := jobs.Defaults()
-	o.Gap = 1e-9
+	o.Set("gap", 1e-9)
 	dir := filepath.Join(t.TempDir(), "state")
 	e := start(t, j, backend(t, dir, d.local(), nil))
 	if _, err := e.Jobs.Submit(t.Context(), &taxonv1.SubmitRequest{Job: "j", Spec: j.Spec(o)}); err != nil {

@@ -14,8 +14,8 @@ import (
 	"taxon/store"
 )
 
-// Map runs a map task: the coordinator's tasks in its lines. What the following reducers read
-// goes through the shuffle; everything else goes into a segment.
+// Map runs a map task: the coordinator's tasks in its lines. Values for the following reducers go
+// through the shuffle. All others go into a segment.
 func (t Task) Map(ctx context.Context) error {
 	out := &mapStore{out: newShuffleWriter(t.Stdout)}
 	return t.try(ctx, out, func(ctx context.Context, a *attempt) error {
@@ -60,13 +60,14 @@ func (a *attempt) mapOne(ctx context.Context, out *mapStore, l *taxonv1.Lease) e
 	return err
 }
 
-// mapStore is the store for a map task's trainer.
+// mapStore is the store of a map task's trainer.
 type mapStore struct {
 	a   *attempt
 	out *shuffleWriter
 
-	mu       sync.Mutex
-	segments map[uint32]*segment // by step; a line's tasks belong to one step
+	mu sync.Mutex
+	// segments is by step. The tasks of a line belong to one step.
+	segments map[uint32]*segment
 }
 
 // Get implements worker.Store.
@@ -94,7 +95,7 @@ func (m *mapStore) Put(_ context.Context, values []store.Value) error {
 	return nil
 }
 
-// segmentOf finds or begins the segment of a step.
+// segmentOf returns the segment of a step, and starts it if necessary.
 func (m *mapStore) segmentOf(step uint32) (*segment, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,7 +118,7 @@ func (m *mapStore) commit() error {
 	if err := m.out.flush(); err != nil {
 		return err
 	}
-	for _, s := range m.segments { // one a step, in any order
+	for _, s := range m.segments { // one per step, in any order
 		if err := s.commit(); err != nil {
 			return err
 		}

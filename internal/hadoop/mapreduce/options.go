@@ -17,32 +17,38 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Runners by their names.
+// The names of the runners.
 const (
-	// YARN if mapred-site.xml in HADOOP_CONF_DIR says so, else processes
+	// RunnerAuto is YARN if mapred-site.xml in HADOOP_CONF_DIR says so, and processes otherwise.
 	RunnerAuto      = "auto"
 	RunnerProcesses = "processes"
 	RunnerHadoop    = "hadoop"
 	RunnerYARN      = "yarn"
 )
 
-// Options say what runs a training's jobs and how large their tasks are. A zero field leaves the
-// choice to the runner.
+// Options select the runner of a training's jobs and the size of their tasks. A zero field leaves
+// the choice to the runner.
 type Options struct {
-	Runner string // one of the names above
-	// folder for what is kept between sweeps; "": next to the model
+	// Runner is one of the names above.
+	Runner string
+	// State is the folder for data kept between sweeps. If it is empty, it is next to the model.
 	State string
-	// Hadoop's command mapred; "": from HADOOP_HOME, else from the PATH
-	Mapred     string
-	Queue      string   // YARN's queue
-	Properties []string // further properties of the jobs, NAME=VALUE
-	// bytes of a task's container, without its JVM; 0: estimated
-	Memory        int64
-	Cores         int // of a task
-	Maps, Reduces int // tasks of a job
+	// Mapred is Hadoop's command mapred. If it is empty, it is taken from HADOOP_HOME, or else from
+	// the PATH.
+	Mapred string
+	// Queue is YARN's queue.
+	Queue string
+	// Properties are further properties of the jobs, NAME=VALUE.
+	Properties []string
+	// Memory is the size of a task's container without its JVM, in bytes. Zero means an estimate.
+	Memory int64
+	// Cores is the number of cores of a task.
+	Cores int
+	// Maps and Reduces are the numbers of tasks of a job.
+	Maps, Reduces int
 }
 
-// Given is the flag of an option that was set; "": none.
+// Given returns the name of an option that was set, or "" if there is none.
 func (o *Options) Given() string {
 	for _, f := range []struct {
 		given bool
@@ -60,8 +66,8 @@ func (o *Options) Given() string {
 	return ""
 }
 
-// Check refuses what can't work, and resolves auto. Errors that name no path are about options,
-// here and below.
+// Check returns an error for options that cannot work, and resolves RunnerAuto. Here and below,
+// errors without a path are about options.
 func (o *Options) Check() error {
 	for _, p := range o.Properties {
 		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
@@ -86,7 +92,7 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// StateDir is the state folder of a training with working folder keep.
+// StateDir returns the state folder of a training with the working folder keep.
 func (o *Options) StateDir(keep string) (string, error) {
 	dir := cmp.Or(o.State, fs.Join(keep, "mapreduce"))
 	if o.Runner == RunnerYARN && !fs.IsRemote(dir) {
@@ -99,8 +105,8 @@ func (o *Options) StateDir(keep string) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// NewRunner is the chosen runner, for a training with so many threads on this machine, and with
-// its ingested data and its state in the given folders. The tasks run this program.
+// NewRunner returns the chosen runner, for a training with a number of threads on this machine, and
+// with its ingested data and its state in the given folders. The tasks run this program.
 func (o *Options) NewRunner(ctx context.Context, spec *taxonv1.JobSpec, data, state string,
 	threads int) (Runner, error) {
 	self, err := os.Executable()
@@ -142,7 +148,7 @@ func (o *Options) NewRunner(ctx context.Context, spec *taxonv1.JobSpec, data, st
 // yarnTasks bounds a job's map tasks if the cluster's size is unknown.
 const yarnTasks = 64
 
-// command is Hadoop's command mapred.
+// command returns Hadoop's command mapred.
 func (o *Options) command() ([]string, error) {
 	if o.Mapred != "" {
 		return strings.Fields(o.Mapred), nil
@@ -160,7 +166,7 @@ func (o *Options) command() ([]string, error) {
 	return []string{path}, nil
 }
 
-// hadoopUser is the user as whom the tasks on a cluster act in HDFS.
+// hadoopUser returns the user as whom the tasks on a cluster act in HDFS.
 func hadoopUser(state string) string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(state, fs.Scheme), "/")
 	if name, _, ok := strings.Cut(host, "@"); ok {
@@ -178,8 +184,8 @@ func hadoopUser(state string) string {
 // askLimit bounds the time for questions to the resource manager before the first job.
 const askLimit = 5 * time.Second
 
-// fits refuses a task's container that no host of the cluster can provide, as far as the resource
-// manager's pages tell. Hadoop itself refuses the others later.
+// fits returns an error for a task's container that no host of the cluster can provide, as far as
+// the resource manager's pages show. Hadoop itself refuses the others later.
 func (s *Streaming) fits(ctx context.Context) error {
 	c, _, err := yarn.NewClient("", s.User)
 	if errors.Is(err, yarn.ErrNotConfigured) {
@@ -197,8 +203,8 @@ func (s *Streaming) fits(ctx context.Context) error {
 	return checkContainer(s.ContainerMB(), max(s.Cores, 1), k.MaxMiB, k.MaxCores)
 }
 
-// Property reads a property from one of Hadoop's configuration files; "": not set, or no such
-// file.
+// Property reads a property from one of Hadoop's configuration files. It is empty if it is not set,
+// or if there is no such file.
 func Property(path, name string) (string, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -214,10 +220,10 @@ func Property(path, name string) (string, error) {
 	return conf[name], nil
 }
 
-// CheckBinary refuses a program whose libraries other machines may lack.
+// CheckBinary returns an error for a program whose libraries other machines may lack.
 func CheckBinary(path string) error {
 	if static, err := yarn.IsStatic(path); err != nil || static {
-		// a program for another system: its needs are unknown here
+		// A program for another system has unknown needs.
 		return nil
 	}
 	return fs.Inputf(path, 0, "this binary is linked with libraries of this machine, which a cluster's machines may "+
@@ -226,37 +232,40 @@ func CheckBinary(path string) error {
 
 // Runner runs MapReduce jobs.
 type Runner interface {
-	// Run runs a job to its end. When ctx ends it returns soon, with nothing of the job left
-	// running. An fs.InputError is for the user to fix.
+	// Run runs a job to its end. When ctx ends it returns soon, and nothing of the job is left
+	// running. An fs.InputError is for the user to correct.
 	Run(ctx context.Context, j *Job) error
-	// Slots is about how many tasks run at the same time.
+	// Slots returns the approximate number of tasks that run at the same time.
 	Slots() int
-	// Fixed is about how long a task takes before it begins to work, in seconds. Jobs are cut
-	// into tasks that take some times as long.
+	// Fixed returns the approximate time before a task begins to work, in seconds. Jobs are divided
+	// into tasks that take a multiple of it.
 	Fixed() float64
 }
 
 // Killer is a Runner whose jobs outlive its process.
 type Killer interface {
-	// Kill ends the job with an id that Job.Started got, if it still runs.
+	// Kill kills the job with an id that Job.Started was called with, if it is still running.
 	Kill(ctx context.Context, id string)
 }
 
 // Job is a MapReduce job: a map task for each line of a file, and reducers.
 type Job struct {
-	Name  string
-	State string // the state folder
-	Run   string // its folder in State is "runs/" and this name
+	Name string
+	// State is the state folder.
+	State string
+	// Run is the name of the job's folder in the folder runs of State.
+	Run   string
 	Lines []string
-	// Keys are the shuffle keys, one for each task of the next step; none: there are only map
-	// tasks.
+	// Keys are the shuffle keys, one for each task of the next step. If there are none, the job has
+	// only map tasks.
 	Keys     [][]byte
 	Reducers int
 	// Started is called with the id under which the job runs elsewhere.
 	Started func(id string)
-	// Moved is called with how far the job is, in words: map 40%, reduce 0%. nil: not called.
+	// Moved is called with the progress of the job as text: map 40%, reduce 0%. A nil Moved is not
+	// called.
 	Moved func(text string)
 }
 
-// Input is the path of the file of lines.
+// Input returns the path of the file of lines.
 func (j *Job) Input() string { return folder(j.State).join("runs", j.Run, linesFile) }

@@ -13,8 +13,8 @@ import (
 	"taxon/store"
 )
 
-// Reduce runs a reduce task: for each item whose parts arrive, the coordinator's task of that
-// item.
+// Reduce runs a reduce task: for each item whose parts arrive, it runs the coordinator's task of
+// that item.
 func (t Task) Reduce(ctx context.Context) error {
 	out := &reduceStore{}
 	return t.try(ctx, out, func(ctx context.Context, a *attempt) error {
@@ -47,7 +47,7 @@ func (a *attempt) reduceItems(ctx context.Context, out *reduceStore) error {
 	}
 }
 
-// reduceOne runs the task of the item whose parts have all arrived.
+// reduceOne runs the task of an item after all its parts have arrived.
 func (a *attempt) reduceOne(ctx context.Context, out *reduceStore, key []byte) error {
 	r, err := a.itemOfKey(key)
 	if err != nil {
@@ -65,7 +65,7 @@ func (a *attempt) reduceOne(ctx context.Context, out *reduceStore, key []byte) e
 	return out.keep()
 }
 
-// itemOfKey is the item in a shuffle key.
+// itemOfKey returns the item in a shuffle key.
 func (a *attempt) itemOfKey(key []byte) (int, error) {
 	r := slices.IndexFunc(a.run.GetKeys(), func(k []byte) bool { return bytes.Equal(k, key) })
 	if r < 0 || r >= len(a.run.GetReduces()) {
@@ -74,16 +74,17 @@ func (a *attempt) itemOfKey(key []byte) (int, error) {
 	return r, nil
 }
 
-// reduceStore is the store for a reduce task's trainer. What came through the shuffle is read
-// from it.
+// reduceStore is the store of a reduce task's trainer. Values from the shuffle are read from it.
 type reduceStore struct {
 	a        *attempt
 	received map[store.Key][]byte
-	written  *segment // by the tasks
-	kept     *segment // received values, for the step that wrote them
+	// written holds the values that the tasks wrote.
+	written *segment
+	// kept holds received values, for the step that wrote them.
+	kept *segment
 }
 
-// receive takes a record.
+// receive stores a record of the shuffle.
 func (s *reduceStore) receive(key, value []byte) error {
 	r, err := s.a.itemOfKey(key)
 	if err != nil {
@@ -140,7 +141,7 @@ func (s *reduceStore) Put(_ context.Context, values []store.Value) error {
 	return nil
 }
 
-// begin begins the segment for what the tasks write.
+// begin starts the segment of the tasks' values.
 func (s *reduceStore) begin(step uint32) (err error) {
 	if s.written == nil {
 		s.written, err = newSegment(s.a.file(step, "r"))
@@ -148,7 +149,7 @@ func (s *reduceStore) begin(step uint32) (err error) {
 	return err
 }
 
-// keep writes what was received, if that is wanted, and forgets it.
+// keep writes the received values, if they are wanted, and forgets them.
 func (s *reduceStore) keep() error {
 	defer clear(s.received)
 	if !s.a.run.GetKeep() {

@@ -18,17 +18,17 @@ import (
 )
 
 // A segment is a file of values: a magic line, the values' bytes, the table (SegmentTable), and a
-// footer of fixed size that says where the table is.
+// footer of fixed size with the position of the table.
 const (
 	segmentMagic = "taxon segment 1\n"
 	footerBytes  = 8 + 8 + 4 + len(segmentMagic) // offset, bytes, CRC32C of the table, little endian; magic
 	maxTable     = 1 << 30
 )
 
-// errSegment says that a file is no complete segment.
+// errSegment reports that a file is no complete segment.
 var errSegment = errors.New("is no whole segment")
 
-// segment is a segment being written. Several goroutines may call its methods.
+// segment is a segment that is being written. Its methods may be called concurrently.
 type segment struct {
 	path string
 
@@ -38,7 +38,7 @@ type segment struct {
 	table taxonv1.SegmentTable
 }
 
-// newSegment begins a segment; it appears under its name when commit has succeeded.
+// newSegment starts a segment, which appears under its name when commit has succeeded.
 func newSegment(path string) (*segment, error) {
 	f, err := fs.CreateFile(path)
 	if err != nil {
@@ -107,7 +107,7 @@ func compareValues(a, b *taxonv1.SegmentValue) int {
 		cmp.Compare(a.Name, b.Name))
 }
 
-// place is where a segment's table is.
+// place is the position of a segment's table.
 type place struct {
 	offset, bytes uint64
 	sum           uint32
@@ -119,7 +119,7 @@ type ranger interface {
 	Size() int64
 }
 
-// openTable finds a segment's table by its footer.
+// openTable reads the table of a segment, which it finds by the footer.
 func openTable(f ranger) (*taxonv1.SegmentTable, place, error) {
 	var at place
 	b := make([]byte, footerBytes)
@@ -137,7 +137,7 @@ func openTable(f ranger) (*taxonv1.SegmentTable, place, error) {
 	return t, at, err
 }
 
-// readTable reads and checks the table at a place.
+// readTable reads and checks the table at a position.
 func readTable(f ranger, at place) (*taxonv1.SegmentTable, error) {
 	end := uint64(f.Size()) - uint64(footerBytes)
 	if at.bytes > maxTable || at.offset < uint64(len(segmentMagic)) || at.offset > end || at.bytes != end-at.offset {
@@ -160,7 +160,7 @@ func readTable(f ranger, at place) (*taxonv1.SegmentTable, error) {
 	return t, nil
 }
 
-// scanSegment opens a segment file and reads its table. If it is damaged the error names it.
+// scanSegment opens a segment file and reads its table. If it is damaged, the error names it.
 func scanSegment(ctx context.Context, path string) (*taxonv1.SegmentTable, place, error) {
 	f, err := fs.OpenRanges(ctx, path)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"taxon/store"
 )
 
-// The folder as a store.Shard serves the driver: exports and evaluations read from it, a warm
-// start writes to it, and the coordinator drops steps.
+// The folder as a store.Shard serves the driver: exports and evaluations read from it, a warm start
+// writes to it, and the coordinator drops steps.
 
 // Limits implements store.Shard.
 func (b *Backend) Limits() store.Limits { return b.limits }
@@ -54,7 +54,7 @@ func (b *Backend) PutChecksummed(ctx context.Context, values []store.Checksummed
 	return b.Put(ctx, plain)
 }
 
-// Put implements store.Store: a batch becomes one segment for each step.
+// Put implements store.Store. A batch becomes one segment per step.
 func (b *Backend) Put(ctx context.Context, values []store.Value) error {
 	if err := b.check(b.limits.CheckPut(values)); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (b *Backend) putStep(ctx context.Context, step uint32, values []store.Value
 	return b.dir.addSegments(ctx, step, []*taxonv1.StepSegment{stepSegment(name, at, tasks, nil)})
 }
 
-// stepSegment is a segment's entry in its step's index.
+// stepSegment returns a segment's entry in its step's index.
 func stepSegment(name string, at place, tasks, ranges []uint32) *taxonv1.StepSegment {
 	slices.Sort(tasks)
 	slices.Sort(ranges)
@@ -113,13 +113,12 @@ func stepSegment(name string, at place, tasks, ranges []uint32) *taxonv1.StepSeg
 		Tasks: slices.Compact(tasks), Ranges: slices.Compact(ranges)}
 }
 
-// Commit implements store.Store. What does not count is in no index, so there is nothing to
-// delete.
+// Commit implements store.Store. Values that do not count are in no index, so nothing is deleted.
 func (b *Backend) Commit(_ context.Context, job string, _ uint32, attempts []uint32) error {
 	return b.check(store.CheckCommit(job, attempts))
 }
 
-// Drop implements store.Store. Steps to which the last checkpoint refers stay until the next.
+// Drop implements store.Store. Steps to which the last checkpoint refers stay until the next one.
 func (b *Backend) Drop(_ context.Context, what store.DropSpec) (uint64, error) {
 	if err := b.check(what.Validate()); err != nil {
 		return 0, err
@@ -166,7 +165,7 @@ func (b *Backend) List(ctx context.Context, job string, yield func(store.Info) e
 	return nil
 }
 
-// check refuses calls after Close.
+// check returns an error after Close.
 func (b *Backend) check(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

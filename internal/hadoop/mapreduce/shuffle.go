@@ -12,15 +12,15 @@ import (
 	"taxon/store"
 )
 
-// The shuffle carries Streaming's raw bytes: length of a key, key, length of a value, value;
-// lengths have 4 bytes, big endian. The key names an item of the next step. The value is a part
-// of a task's value for that item, after its place and checksum.
+// The shuffle carries Streaming's raw bytes: length of a key, key, length of a value, value.
+// Lengths have 4 bytes, big endian. The key names an item of the next step. The value is a part of
+// a task's value for that item, preceded by its place and checksum.
 
-// maxRecord bounds keys and values; store.Limits bound the values.
+// maxRecord bounds keys and values. store.Limits bound the values.
 const maxRecord = 1<<28 + 64
 
-// shuffleKeys names the items so that Hadoop's hash partitioner gives each reducer a run of
-// neighbours, in order: digits, then letters that make the hash what it has to be.
+// shuffleKeys returns names of the items such that Hadoop's hash partitioner gives each reducer a
+// run of neighbours, in order: digits, then letters that make the hash the required one.
 func shuffleKeys(items, reducers int) [][]byte {
 	out := make([][]byte, items)
 	for r := range out {
@@ -30,8 +30,8 @@ func shuffleKeys(items, reducers int) [][]byte {
 }
 
 // keyFor appends up to two characters to a name so that its key goes to a given reducer. With
-// characters a and b the hash grows by 31 a and b. As each takes 58 consecutive values, more than
-// 31, together they reach any of 1,800 consecutive numbers, and so each of as many reducers.
+// characters a and b the hash grows by 31 a + b. Each takes 58 consecutive values, more than 31, so
+// together they reach any of 1,800 consecutive numbers, which suffices for as many reducers.
 func keyFor(name string, reducer, reducers int) []byte {
 	key := []byte(name)
 	if partition(key, reducers) == reducer {
@@ -45,10 +45,10 @@ func keyFor(name string, reducer, reducers int) []byte {
 			}
 		}
 	}
-	return key // with even more reducers: the work goes to another one
+	return key // with even more reducers, the work goes to another one
 }
 
-// partition is the reducer of a key: org.apache.hadoop.mapred.lib.HashPartitioner over
+// partition returns the reducer of a key: org.apache.hadoop.mapred.lib.HashPartitioner over
 // BytesWritable.hashCode.
 func partition(key []byte, reducers int) int {
 	h := int32(1)
@@ -58,7 +58,7 @@ func partition(key []byte, reducers int) int {
 	return int(h&0x7fffffff) % reducers
 }
 
-// shuffleWriter writes records. For several goroutines.
+// shuffleWriter writes records. It may be used concurrently.
 type shuffleWriter struct {
 	mu sync.Mutex
 	w  *bufio.Writer
@@ -98,7 +98,7 @@ func (s *shuffleWriter) flush() error {
 	return nil
 }
 
-// readRecord reads the next record; io.EOF behind the last one.
+// readRecord reads the next record. It returns io.EOF after the last one.
 func readRecord(r io.Reader) (key, value []byte, err error) {
 	if key, err = readBytes(r); err != nil {
 		return nil, nil, err
@@ -123,7 +123,7 @@ func readBytes(r io.Reader) ([]byte, error) {
 		_, err := io.ReadFull(r, b)
 		return b, noEOF(err)
 	}
-	// The buffer grows as bytes arrive, so that a wrong length costs no memory.
+	// The buffer grows as bytes arrive, so that a wrong length allocates no memory.
 	w := &growing{}
 	_, err := io.CopyN(w, r, int64(n))
 	return w.b, noEOF(err)

@@ -23,40 +23,48 @@ import (
 // Streaming runs jobs by Hadoop Streaming: on a YARN cluster, or with Hadoop's own runner in one
 // process of this machine.
 type Streaming struct {
-	// Mapred is Hadoop's command `mapred`, with arguments before its own.
+	// Mapred is Hadoop's command `mapred`, with arguments to put before its own.
 	Mapred []string
-	// YARN: the tasks run on a cluster. They find program and data in the state folder.
+	// YARN reports that the tasks run on a cluster, where they find program and data in the state
+	// folder.
 	YARN bool
-	// Binary is the task program. It is static, as the cluster's machines have their own
+	// Binary is the task program. It must be static, because the cluster's machines have other
 	// libraries.
 	Binary string
 	// Data is the folder of the ingested data, on this machine or in HDFS.
-	Data       string
-	Queue      string   // of the cluster; "": the default
-	Properties []string // further properties, NAME=VALUE
-	Memory     uint64   // bytes of a task, without its JVM
-	Cores      int      // of a task
-	Tasks      int      // that may run at the same time
-	// user to act as in HDFS, if tasks run as somebody else; "": the same
-	User     string
-	mu       sync.Mutex
-	shipped  string // state folder to which program and data were copied
-	answered bool   // a job has run
+	Data string
+	// Queue is the cluster's queue. If it is empty, it is the default queue.
+	Queue string
+	// Properties are further properties, NAME=VALUE.
+	Properties []string
+	// Memory is the memory of a task without its JVM, in bytes.
+	Memory uint64
+	// Cores is the number of cores of a task.
+	Cores int
+	// Tasks is the number of tasks that may run at the same time.
+	Tasks int
+	// User is the user to act as in HDFS if tasks run as somebody else. It is empty otherwise.
+	User string
+	mu   sync.Mutex
+	// shipped is the state folder to which program and data were copied.
+	shipped string
+	// answered reports that a job has run.
+	answered bool
 }
 
 const (
-	// streamingFixed is how long a task takes before it begins to work: mostly the start of a
+	// streamingFixed is the time before a task begins to work, in seconds: mostly the start of a
 	// JVM.
 	streamingFixed = 3
 	// heapBytes is the JVM's share of a task's memory.
 	heapBytes = 400 << 20
-	// killTime bounds the time spent on ending a job.
+	// killTime bounds the time for killing a job.
 	killTime = 30 * time.Second
 	// waitDelay is how long children of Hadoop's command may keep its output open.
 	waitDelay = 5 * time.Second
 )
 
-// Names in the state folder, and for the tasks.
+// Names in the state folder and for the tasks.
 const (
 	binaryName = "taxon"
 	dataName   = "data"
@@ -78,9 +86,9 @@ func (s *Streaming) Run(ctx context.Context, j *Job) error {
 	}
 	argv := append(slices.Clone(s.Mapred), "streaming")
 	argv = append(argv, s.arguments(j)...)
-	said := &said{job: j}
+	said := &commandOutput{job: j}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	// else it may not print the job's id and the reason of a failure
+	// Without these it may not print the job's id and the reason of a failure.
 	cmd.Env = append(os.Environ(), "HADOOP_ROOT_LOGGER=INFO,console", "HADOOP_LOGLEVEL=INFO")
 	cmd.Stderr = said
 	cmd.Cancel = func() error { // its children do not end with it
@@ -117,7 +125,7 @@ func (s *Streaming) Kill(ctx context.Context, id string) {
 	_ = exec.CommandContext(ctx, argv[0], argv[1:]...).Run() // it may have ended
 }
 
-// failure is what a task of the job said about its failure, if one did.
+// failure returns the error that a task of the job left, if one did.
 func (s *Streaming) failure(ctx context.Context, j *Job) string {
 	dir := folder(j.State).run(j.Run)
 	names, err := fs.ReadDirNames(dir)
@@ -135,8 +143,8 @@ func (s *Streaming) failure(ctx context.Context, j *Job) string {
 	return ""
 }
 
-// ship copies program and data to where a cluster's tasks see them, once. Hadoop caches them on
-// the nodes as long as they do not change.
+// ship copies program and data to a place where a cluster's tasks see them, once. Hadoop caches
+// them on the nodes as long as they do not change.
 func (s *Streaming) ship(ctx context.Context, state string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +186,7 @@ func shipFile(_ context.Context, from, to string) error {
 	return out.Commit()
 }
 
-// shipFolder copies the files of a folder unless the folder is there; it appears whole.
+// shipFolder copies the files of a folder unless the folder is there. The copy appears atomically.
 func shipFolder(ctx context.Context, from, to string) error {
 	if fs.Exists(to) {
 		return nil
@@ -209,7 +217,7 @@ func shipFolder(ctx context.Context, from, to string) error {
 	return out.Commit()
 }
 
-// arguments are those of Hadoop Streaming, with Hadoop's options first.
+// arguments returns the arguments of Hadoop Streaming, with Hadoop's options first.
 func (s *Streaming) arguments(j *Job) []string {
 	dir := folder(j.State).run(j.Run)
 	var out []string
@@ -260,7 +268,7 @@ func (s *Streaming) arguments(j *Job) []string {
 	return out
 }
 
-// ContainerMB is the size of a task's container in MiB.
+// ContainerMB returns the size of a task's container in MiB.
 func (s *Streaming) ContainerMB() int64 { return int64((s.Memory + heapBytes + 1<<20 - 1) >> 20) }
 
 // cluster defines the properties of a job on YARN.
@@ -279,7 +287,7 @@ func (s *Streaming) cluster(define func(name string, value any)) {
 	}
 }
 
-// task is the command line of a task. Streaming splits it at blanks.
+// task returns the command line of a task. Streaming splits it at blanks.
 func (s *Streaming) task(kind string, j *Job) string {
 	binary, data := s.Binary, s.Data
 	if s.YARN {
@@ -288,7 +296,7 @@ func (s *Streaming) task(kind string, j *Job) string {
 	return strings.Join(TaskCommand(binary, kind, j, data, s.Cores), " ")
 }
 
-// TaskCommand is the command line of a map or reduce task.
+// TaskCommand returns the command line of a map or reduce task.
 func TaskCommand(binary, kind string, j *Job, data string, cores int) []string {
 	return []string{binary, "mapreduce-task", kind, "--state", j.State, "--run", j.Run, "--data", data, "--cores",
 		strconv.Itoa(max(cores, 1))}
@@ -297,7 +305,7 @@ func TaskCommand(binary, kind string, j *Job, data string, cores int) []string {
 // localJob is the prefix of job ids of Hadoop's local runner. These jobs end with its process.
 const localJob = "job_local"
 
-// reduces is the number of reduce tasks.
+// reduces returns the number of reduce tasks.
 func (j *Job) reduces() int {
 	if len(j.Keys) == 0 {
 		return 0
@@ -305,7 +313,7 @@ func (j *Job) reduces() int {
 	return j.Reducers
 }
 
-// hadoopURI is a path in Hadoop's form: without a user, and absolute if local.
+// hadoopURI returns a path in Hadoop's form: without a user, and absolute if local.
 func hadoopURI(path string) string {
 	if rest, ok := strings.CutPrefix(path, fs.Scheme); ok {
 		host, file, _ := strings.Cut(rest, "/")
@@ -323,20 +331,22 @@ var (
 	moved   = regexp.MustCompile(`\bmap (\d+)% reduce (\d+)%`)
 )
 
-// said follows the output of Hadoop's command.
-type said struct {
-	job  *Job
-	rest []byte // incomplete line
+// commandOutput parses the output of Hadoop's command.
+type commandOutput struct {
+	job *Job
+	// rest is an incomplete line.
+	rest []byte
 
 	mu    sync.Mutex
 	jobID string
-	lines []string // the last ones
+	// lines are the last lines.
+	lines []string
 }
 
 const keptLines = 400
 
 // Write implements io.Writer.
-func (s *said) Write(p []byte) (int, error) {
+func (s *commandOutput) Write(p []byte) (int, error) {
 	s.rest = append(s.rest, p...)
 	for {
 		line, rest, ok := bytes.Cut(s.rest, []byte("\n"))
@@ -350,7 +360,7 @@ func (s *said) Write(p []byte) (int, error) {
 	}
 }
 
-func (s *said) line(line string) {
+func (s *commandOutput) line(line string) {
 	s.mu.Lock()
 	if len(s.lines) == keptLines {
 		s.lines = slices.Delete(s.lines, 0, 1)
@@ -369,7 +379,7 @@ func (s *said) line(line string) {
 	}
 }
 
-func (s *said) id() string {
+func (s *commandOutput) id() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.jobID

@@ -23,40 +23,47 @@ import (
 	"taxon/worker/program"
 )
 
-// Task are the settings of a map or reduce task.
+// Task configures a map or reduce task.
 type Task struct {
-	State, Run string // as in Job
-	Attempt    string // part of the names of its files; "": made up
-	Cores      int    // coordinator's tasks that it runs at the same time
+	// State and Run are those of the Job.
+	State, Run string
+	// Attempt is part of the names of the task's files. If it is empty, a name is generated.
+	Attempt string
+	// Cores is the number of the coordinator's tasks that it runs at the same time.
+	Cores int
 	// Open opens the data.
 	Open   func(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
 	Stdin  io.Reader
 	Stdout io.Writer
-	Stderr io.Writer // for counters and states, which Streaming reads
+	// Stderr receives counters and states, which Streaming reads.
+	Stderr io.Writer
 }
 
-// AttemptVariable is the environment variable in which Hadoop names the attempt.
+// AttemptVariable is the environment variable in which Hadoop passes the name of the attempt.
 const AttemptVariable = "mapreduce_task_attempt_id"
 
-// statusEvery is short enough that Hadoop does not take a task for hanging.
+// statusEvery is short enough that Hadoop does not consider a task hung.
 const statusEvery = 20 * time.Second
 
 // attempt is a running task.
 type attempt struct {
 	Task
-	dir     folder
-	job     *taxonv1.JobResult
-	run     *taxonv1.MapReduceRun
-	family  string // family of the values that go through the shuffle
+	dir folder
+	job *taxonv1.JobResult
+	run *taxonv1.MapReduceRun
+	// family is the variable that goes through the shuffle.
+	family  string
 	values  *values
 	trainer *worker.Trainer
 
-	mu    sync.Mutex // guards what follows, and Stderr
-	done  int
-	total []float64 // of each of the plan's sums
+	// mu guards the fields below, and Stderr.
+	mu   sync.Mutex
+	done int
+	// total holds the sum of each of the plan's metrics.
+	total []float64
 }
 
-// begin reads what all tasks of the run share. Call end.
+// begin reads the inputs that all tasks of the run share. The caller must call end.
 func (t Task) begin(ctx context.Context, s worker.Store) (*attempt, error) {
 	a := &attempt{Task: t, dir: folder(t.State), job: &taxonv1.JobResult{}, run: &taxonv1.MapReduceRun{}}
 	if a.Attempt == "" {
@@ -78,7 +85,7 @@ func (t Task) begin(ctx context.Context, s worker.Store) (*attempt, error) {
 
 func (a *attempt) end() { a.values.close() }
 
-// output is where an attempt's values go. All of them count once it is committed, none before.
+// output is the destination of an attempt's values. They take effect together at commit.
 type output interface {
 	worker.Store
 	commit() error
@@ -108,13 +115,13 @@ func (t Task) try(ctx context.Context, out output, work func(context.Context, *a
 	return nil
 }
 
-// file is the path of a segment that this attempt writes in a step's folder.
+// file returns the path of a segment that this attempt writes in a step's folder.
 func (a *attempt) file(step uint32, kind string) string {
 	return fs.Join(a.dir.step(step), a.Run+"-"+kind+"-"+a.Attempt)
 }
 
-// perform runs one of the coordinator's tasks. An error that another attempt may not meet ends
-// this attempt; any other is the task's result.
+// perform runs one of the coordinator's tasks. An error that another attempt may not meet ends this
+// attempt. Any other error is the task's result.
 func (a *attempt) perform(ctx context.Context, l *taxonv1.Lease) (*taxonv1.ReportRequest, error) {
 	sums, stats, err := a.trainer.Run(ctx, a.job, l)
 	r := &taxonv1.ReportRequest{Sums: sums, CpuSeconds: stats.CPUSeconds, BytesRead: stats.BytesRead,
@@ -143,8 +150,8 @@ func (a *attempt) count(s *taxonv1.Sums) {
 	}
 }
 
-// report sets Hadoop's counters. The exact sums are in the segments. A counter is a whole number,
-// so other sums are counted in millionths.
+// report sets Hadoop's counters. The exact values are in the segments. A counter is a whole number,
+// so other metrics are counted in millionths.
 func (a *attempt) report() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,7 +166,7 @@ func (a *attempt) report() {
 	}
 }
 
-// live reports to Hadoop that the task works, until ctx ends.
+// live reports to Hadoop that the task is working, until ctx ends.
 func (a *attempt) live(ctx context.Context) {
 	tick := time.NewTicker(statusEvery)
 	defer tick.Stop()
@@ -175,7 +182,7 @@ func (a *attempt) live(ctx context.Context) {
 	}
 }
 
-// parseLine reads the leases in a line of input.
+// parseLine parses the leases in a line of input.
 func parseLine(line string) ([]*taxonv1.Lease, error) {
 	line = line[strings.LastIndexByte(line, '\t')+1:] // after the key, if Streaming sends it
 	var out []*taxonv1.Lease
@@ -193,7 +200,7 @@ func parseLine(line string) ([]*taxonv1.Lease, error) {
 	return out, nil
 }
 
-// lostRefs names the tasks whose values are lost according to err, each once.
+// lostRefs returns the tasks whose values are lost according to err, each once.
 func lostRefs(err error) (refs []*taxonv1.Ref) {
 	var places []taxonv1.Place
 	for _, k := range store.Lost(err) {
@@ -208,7 +215,7 @@ func lostRefs(err error) (refs []*taxonv1.Ref) {
 	return refs
 }
 
-// resultError is the error in a result, in the form in which the task met it.
+// resultError returns the error in a result, in the form in which the task met it.
 func resultError(r *taxonv1.ReportRequest) error {
 	if r.GetError() == "" {
 		return nil
@@ -228,5 +235,5 @@ func resultError(r *taxonv1.ReportRequest) error {
 	return err
 }
 
-// AttemptName is Hadoop's name of this process's attempt.
+// AttemptName returns Hadoop's name of this process's attempt.
 func AttemptName() string { return os.Getenv(AttemptVariable) }

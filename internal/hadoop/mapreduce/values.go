@@ -17,26 +17,27 @@ import (
 )
 
 const (
-	// gapBytes: gaps of up to this size are read in vain rather than skipped. A request to a data
-	// node takes a millisecond, in which so many bytes arrive.
+	// gapBytes is the size up to which gaps are read and discarded rather than skipped. A request
+	// to a data node takes a millisecond, in which that many bytes arrive.
 	gapBytes = 256 << 10
-	// spanBytes bounds how much is read at a time.
+	// spanBytes bounds the size of one read.
 	spanBytes = 64 << 20
-	// openFiles bounds how many segments are kept open.
+	// openFiles bounds the number of segments that are kept open.
 	openFiles = 8
 )
 
-// values reads the values of a state folder that count. It caches indexes and tables, as a step's
-// index only grows. For several goroutines.
+// values reads the committed values of a state folder. It caches indexes and tables, because a
+// step's index only grows. It may be used concurrently.
 type values struct {
 	dir folder
 
 	mu    sync.Mutex
 	steps map[uint32]*stepValues
-	open  []*openSegment // last used at the end
+	// open is in the order of last use.
+	open []*openSegment
 }
 
-// stepValues is a step's index, and the tables read so far.
+// stepValues is a step's index, with the tables read so far.
 type stepValues struct {
 	index  *taxonv1.StepIndex
 	tables map[string][]*taxonv1.SegmentValue
@@ -49,7 +50,7 @@ type openSegment struct {
 
 func newValues(dir folder) *values { return &values{dir: dir, steps: map[uint32]*stepValues{}} }
 
-// forget drops the cache of a step, whose index has changed or which is gone.
+// forget drops the cache of a step whose index has changed or which no longer exists.
 func (v *values) forget(step uint32) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -57,7 +58,7 @@ func (v *values) forget(step uint32) {
 	v.closeFiles(v.dir.step(step))
 }
 
-// closeFiles closes cached files below a path; the caller holds mu.
+// closeFiles closes cached files below a path. The caller must hold mu.
 func (v *values) closeFiles(below string) {
 	v.open = slices.DeleteFunc(v.open, func(o *openSegment) bool {
 		if !strings.HasPrefix(o.path, below) {
@@ -77,7 +78,8 @@ func (v *values) close() {
 
 // hit is a key that was found.
 type hit struct {
-	i     int // index of the key
+	// i is the index of the key.
+	i     int
 	value *taxonv1.SegmentValue
 }
 
@@ -109,7 +111,7 @@ func (v *values) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	return out, nil
 }
 
-// find looks up a key in the tables of its step; nil: there is no such value.
+// find looks up a key in the tables of its step. The value is nil if there is none.
 func (v *values) find(ctx context.Context, k store.Key) (string, *taxonv1.SegmentValue, error) {
 	st, err := v.stepOf(ctx, k.Step)
 	if err != nil {
@@ -132,7 +134,7 @@ func (v *values) find(ctx context.Context, k store.Key) (string, *taxonv1.Segmen
 	return "", nil, nil
 }
 
-// holds says whether a segment may hold a key.
+// holds reports whether a segment may contain a key.
 func holds(s *taxonv1.StepSegment, k store.Key) bool {
 	if len(s.GetTasks()) > 0 {
 		if _, ok := slices.BinarySearch(s.GetTasks(), k.Task); !ok {
@@ -149,7 +151,7 @@ func holds(s *taxonv1.StepSegment, k store.Key) bool {
 	return ok
 }
 
-// partOf splits the name of a part: the family, and the item that it is for.
+// partOf splits the name of a part into the variable and the item that it is for.
 func partOf(name string) (family string, item uint32, ok bool) {
 	family, text, ok := strings.Cut(name, "/")
 	n, err := strconv.ParseUint(text, 10, 32)
@@ -169,8 +171,8 @@ func (v *values) stepOf(ctx context.Context, step uint32) (*stepValues, error) {
 	return st, nil
 }
 
-// table reads a segment's table. A segment that is missing or damaged holds nothing: its values
-// count as lost and are computed again.
+// table reads a segment's table. A segment that is missing or damaged is treated as empty: its
+// values count as lost and are computed again.
 func (v *values) table(ctx context.Context, st *stepValues, path string,
 	s *taxonv1.StepSegment) ([]*taxonv1.SegmentValue, error) {
 	if t, ok := st.tables[path]; ok {
@@ -188,7 +190,7 @@ func (v *values) table(ctx context.Context, st *stepValues, path string,
 	return t.GetValues(), nil
 }
 
-// file opens a segment, or finds it open.
+// file returns an open segment, and opens it if necessary.
 func (v *values) file(ctx context.Context, path string) (*fs.RangeFile, error) {
 	if i := slices.IndexFunc(v.open, func(o *openSegment) bool { return o.path == path }); i >= 0 {
 		o := v.open[i]
@@ -208,7 +210,7 @@ func (v *values) file(ctx context.Context, path string) (*fs.RangeFile, error) {
 	return f, nil
 }
 
-// read fills out with values of one segment; neighbours are read together.
+// read fills out with values of one segment. Neighbours are read together.
 func (v *values) read(ctx context.Context, path string, hits []hit, keys []store.Key, out [][]byte) error {
 	f, err := v.file(ctx, path)
 	if err != nil {
@@ -242,7 +244,8 @@ func (v *values) read(ctx context.Context, path string, hits []hit, keys []store
 	return nil
 }
 
-// together is how many of the first hits, sorted by offset, are read at once, and where they end.
+// together returns how many of the first hits, sorted by offset, are read at once, and where they
+// end.
 func together(hits []hit) (n int, end uint64) {
 	n = 1
 	begin := hits[0].value.GetOffset()

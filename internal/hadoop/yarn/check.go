@@ -10,23 +10,25 @@ import (
 	"strings"
 )
 
-// Cluster is what a resource manager offers.
+// Cluster describes the resources of a YARN cluster.
 type Cluster struct {
-	Nodes    int
-	MaxMiB   int64 // of the largest container
+	Nodes int
+	// MaxMiB is the memory of the largest container.
+	MaxMiB   int64
 	MaxCores int
 	AllMiB   int64
 	Each     []Node
-	Queues   []string // that accept applications, sorted; nil: unknown
+	// Queues lists the queues that accept applications, sorted. It is nil if unknown.
+	Queues []string
 }
 
-// Node is what a host offers.
+// Node describes the resources of a host.
 type Node struct {
 	MiB, FreeMiB int64
 	FreeCores    int
 }
 
-// Cluster asks the resource manager what it offers.
+// Cluster asks the resource manager for the cluster's resources.
 func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 	var nodes struct {
 		Nodes *struct {
@@ -63,7 +65,7 @@ func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 	return k, nil
 }
 
-// notManager says that the server has no such pages.
+// notManager returns the error for a server without such pages.
 func notManager(err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.Status == 404 {
@@ -73,8 +75,8 @@ func notManager(err error) error {
 	return err
 }
 
-// leafQueues finds the queues without subqueues in a scheduler's description, of either kind:
-// capacity (queueName, queues.queue) or fair (queueName, childQueues).
+// leafQueues returns the queues without subqueues in a scheduler's description, which is of the
+// capacity scheduler (queueName, queues.queue) or of the fair one (queueName, childQueues).
 func leafQueues(v any) (out []string) {
 	switch v := v.(type) {
 	case []any:
@@ -98,11 +100,11 @@ func leafQueues(v any) (out []string) {
 	return out
 }
 
-// maxNamed bounds how many queues an error lists.
+// maxNamed bounds the number of queues that an error lists.
 const maxNamed = 12
 
-// Check refuses, in one line, a service that could never run on this cluster, before anything is
-// written.
+// Check returns a one-line error for a service that could never run on this cluster. It is called
+// before anything is written.
 func (k *Cluster) Check(s Spec) error {
 	if k.Nodes == 0 {
 		return errors.New("the cluster has no node manager that runs: see `yarn node -list -all`")
@@ -134,7 +136,7 @@ func (k *Cluster) Check(s Spec) error {
 	return nil
 }
 
-// nodesHave begins a phrase about all nodes.
+// nodesHave returns the beginning of a phrase about all nodes.
 func (k *Cluster) nodesHave() string {
 	if k.Nodes == 1 {
 		return "its node has"
@@ -142,7 +144,7 @@ func (k *Cluster) nodesHave() string {
 	return fmt.Sprintf("its %d nodes have", k.Nodes)
 }
 
-// less says what to ask for instead of a service that is too large as a whole.
+// less suggests a smaller service if the requested one is too large as a whole.
 func (k *Cluster) less(s Spec) string {
 	_, all := s.Total()
 	w := s.Sizes[Worker]
@@ -155,9 +157,9 @@ func (k *Cluster) less(s Spec) string {
 		MiB(s.Sizes[Store].Bytes), MiB(s.Sizes[Coordinator].Bytes))
 }
 
-// CheckMore checks a new number of a component's containers. What could never run is an error.
-// wait says that some must wait until others free their resources; "": there is room. It goes by
-// memory, as not every scheduler counts cores.
+// CheckMore checks a new number of a component's containers. If they could never run, it returns an
+// error. wait is the reason why some must wait for resources, and empty if there are enough. It is
+// based on memory, because not every scheduler counts cores.
 func (k *Cluster) CheckMore(c Component, n int) (wait string, err error) {
 	if c.Resource == nil || n <= len(c.Containers) {
 		return "", nil
@@ -193,7 +195,7 @@ func vcores(n int) string {
 	return fmt.Sprintf("%d vcores", n)
 }
 
-// sameQueue compares a queue's short name or path with the queue asked for.
+// sameQueue reports whether a queue's short name or path is the requested queue.
 func sameQueue(have, want string) bool {
 	return have == want || base(strings.ReplaceAll(have, ".", "/")) == want || strings.HasSuffix(want, "."+have)
 }
@@ -210,7 +212,7 @@ type Application struct {
 // serviceType is YARN's type of applications that are services.
 const serviceType = "yarn-service"
 
-// Application describes the newest run of a service; nil: none is known.
+// Application describes the newest run of a service. It is nil if none is known.
 func (c *Client) Application(ctx context.Context, name string) (*Application, error) {
 	var doc struct {
 		Apps *struct {
@@ -241,12 +243,12 @@ func (c *Client) Application(ctx context.Context, name string) (*Application, er
 	return newest, nil
 }
 
-// Dead says whether the run has ended.
+// Dead reports whether the run has ended.
 func (a *Application) Dead() bool {
 	return a.State == "FAILED" || a.State == "KILLED" || a.State == "FINISHED"
 }
 
-// Why is the first line of YARN's diagnostics.
+// Why returns the first line of YARN's diagnostics.
 func (a *Application) Why() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(a.Diagnostics), "\n")
 	return strings.TrimSpace(line)

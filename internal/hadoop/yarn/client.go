@@ -18,41 +18,42 @@ import (
 
 // Client calls a resource manager.
 type Client struct {
-	// http://host:8088; the first that answers as the active one is used
+	// URLs are addresses such as http://host:8088. The first that answers as the active manager is
+	// used.
 	URLs []string
-	User string // the caller, if there is no Kerberos
-	// Negotiate adds a Kerberos ticket to a request; nil: there is no Kerberos.
+	// User is the caller, if there is no Kerberos.
+	User string
+	// Negotiate adds a Kerberos ticket to a request. It is nil without Kerberos.
 	Negotiate func(*http.Request) error
-	// HTTP makes the calls; nil: a client with callTimeout.
+	// HTTP makes the calls. If it is nil, a client with callTimeout is used.
 	HTTP *http.Client
 }
 
-// callTimeout bounds a call. Launching uploads the service's master, which takes the resource
+// callTimeout bounds a call. A launch uploads the service's master, which takes the resource
 // manager some seconds.
 const callTimeout = 60 * time.Second
 
 // dialTimeout bounds connecting, which is what fails if nothing is at an address.
 const dialTimeout = 10 * time.Second
 
-// maxAnswer bounds how much of an answer is read.
+// maxAnswer bounds the size of an answer, in bytes.
 const maxAnswer = 64 << 20
 
 var (
-	// ErrNoService says that there is no service of a name.
+	// ErrNoService reports that there is no service of a name.
 	ErrNoService = errors.New("no such service")
-	// ErrClosed says that the resource manager offers no REST API for services.
+	// ErrClosed reports that the resource manager offers no REST API for services.
 	ErrClosed = errors.New("the resource manager's service API is closed")
-	// ErrUnreachable says that no resource manager answers.
+	// ErrUnreachable reports that no resource manager answers.
 	ErrUnreachable = errors.New("no resource manager answers")
 )
 
-// Error is a resource manager's refusal of a call.
+// Error is a refusal by a resource manager.
 type Error struct {
-	Status int
-	// byService says that the service API answered, not the server around it; explained, that the answer had a reason.
+	Status  int
 	Message string
-	// byService says that the API of services answered, not the server that it is a part of;
-	// explained, that either gave a reason.
+	// byService reports that the service API answered and not the server around it. explained
+	// reports that the answer gave a reason.
 	byService, explained bool
 }
 
@@ -69,19 +70,19 @@ func (c *Client) Flex(ctx context.Context, name, component string, n int) error 
 	return c.service(ctx, http.MethodPut, "/"+url.PathEscape(name)+"/components/"+url.PathEscape(component), doc, nil)
 }
 
-// Status describes a service; ErrNoService if there is none.
+// Status describes a service. The error is ErrNoService if there is none.
 func (c *Client) Status(ctx context.Context, name string) (*Service, error) {
 	var s Service
 	err := c.service(ctx, http.MethodGet, "/"+url.PathEscape(name), nil, &s)
 	return &s, err
 }
 
-// Destroy ends a service and removes its definition; ErrNoService if there is none.
+// Destroy ends a service and removes its definition. The error is ErrNoService if there is none.
 func (c *Client) Destroy(ctx context.Context, name string) error {
 	err := c.service(ctx, http.MethodPut, "/"+url.PathEscape(name), map[string]string{"state": "STOPPED"}, nil)
 	var refused *Error
 	if err != nil && !errors.As(err, &refused) {
-		// a service that does not run can't be stopped, only removed
+		// A service that does not run cannot be stopped, only removed.
 		return err
 	}
 	return c.service(ctx, http.MethodDelete, "/"+url.PathEscape(name), nil, nil)
@@ -93,7 +94,7 @@ func (c *Client) service(ctx context.Context, method, path string, in, out any) 
 	var e *Error
 	if errors.As(err, &e) && e.Status == http.StatusNotFound {
 		if e.byService {
-			// a closed API has no such page, and says so in another form
+			// A closed API has no such page, and its answer has another form.
 			return fmt.Errorf("%w: %s", ErrNoService, e.Message)
 		}
 		return fmt.Errorf("%w: ask its admin for yarn.webapp.api-service.enable=true in yarn-site.xml", ErrClosed)
@@ -101,7 +102,7 @@ func (c *Client) service(ctx context.Context, method, path string, in, out any) 
 	return err
 }
 
-// call asks the active resource manager.
+// call sends a request to the active resource manager.
 func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -117,20 +118,19 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	return err
 }
 
-// A resource manager that has just been started answers some calls with a bare 500 for a second
-// or two.
+// A resource manager that has just started answers some calls with a bare 500 for a second or two.
 const (
 	settleTries = 5
 	settlePause = time.Second
 )
 
-// starting recognises such an answer: none of its parts gives a reason.
+// starting reports whether err is such an answer, of which no part gives a reason.
 func starting(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status >= 500 && !e.explained
 }
 
-// callAny tries one resource manager after the other.
+// callAny tries the resource managers one after the other.
 func (c *Client) callAny(ctx context.Context, method, path string, body []byte, send bool, out any) error {
 	var last error
 	for _, root := range c.URLs {
@@ -191,7 +191,8 @@ func (c *Client) client() *http.Client {
 		DisableKeepAlives: true}}
 }
 
-// unreachable says which address does not answer, without repeating what is known.
+// unreachable returns an error that names the address that does not answer, without repeating what
+// is known.
 func unreachable(at string, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -209,7 +210,7 @@ func unreachable(at string, err error) error {
 		ErrUnreachable, host, err)
 }
 
-// answer reads the answer.
+// answer decodes the answer.
 func answer(at string, resp *http.Response, data []byte, out any) error {
 	isJSON := strings.Contains(resp.Header.Get("Content-Type"), "json") || json.Valid(data) && len(data) > 0
 	switch {
@@ -231,17 +232,17 @@ func answer(at string, resp *http.Response, data []byte, out any) error {
 	return nil
 }
 
-// isHadoop recognises Hadoop's web servers by a header that they set on every page.
+// isHadoop reports whether an answer is from Hadoop's web servers, which set a certain header on
+// every page.
 func isHadoop(resp *http.Response) bool { return resp.Header.Get("X-Frame-Options") != "" }
 
-// reason finds the line with the reason, in the form of the service API or of Hadoop's other
-// pages.
+// reason finds the line with the reason, in the form of the service API or of Hadoop's other pages.
 func reason(data []byte, resp *http.Response) *Error {
 	var doc struct {
 		Diagnostics     string
 		RemoteException struct{ Message string }
 	}
-	_ = json.Unmarshal(data, &doc) // no JSON: then only the status is known
+	_ = json.Unmarshal(data, &doc) // without JSON only the status is known
 	e := &Error{Status: resp.StatusCode, Message: resp.Status, byService: doc.Diagnostics != ""}
 	for _, m := range []string{doc.RemoteException.Message, doc.Diagnostics} {
 		if line, _, _ := strings.Cut(strings.TrimSpace(m), "\n"); line != "" {

@@ -14,28 +14,31 @@ import (
 	"time"
 )
 
-// Services manages services: Client through the resource manager's REST API, Command through
-// Hadoop's own command.
+// Services manages services. Client does it through the resource manager's REST API, Command
+// through Hadoop's own command.
 type Services interface {
 	// Launch starts a service.
 	Launch(ctx context.Context, s *Service) error
 	// Flex changes the number of a component's containers.
 	Flex(ctx context.Context, name, component string, n int) error
-	// Status describes a service; ErrNoService if there is none.
+	// Status describes a service. The error is ErrNoService if there is none.
 	Status(ctx context.Context, name string) (*Service, error)
-	// Destroy ends a service and removes its definition; ErrNoService if there is none.
+	// Destroy ends a service and removes its definition. The error is ErrNoService if there is
+	// none.
 	Destroy(ctx context.Context, name string) error
 }
 
-// Command manages services through the command yarn. Normally that command calls the REST API.
-// With a certain property in its configuration it does itself what the resource manager would
-// have done: it uploads the definition and submits the master. So it runs with a copy of the
-// configuration that has this property.
+// Command manages services through the command yarn. Normally that command calls the REST API. With
+// a certain property in its configuration it does itself what the resource manager would do: it
+// uploads the definition and submits the master. So it runs with a copy of the configuration that
+// has this property.
 type Command struct {
 	program string
-	conf    string // folder of that configuration
-	client  *Client
-	limit   time.Duration // of a call
+	// conf is the folder of that configuration.
+	conf   string
+	client *Client
+	// limit bounds a call.
+	limit time.Duration
 }
 
 // adminProperty makes the command work without the API.
@@ -47,7 +50,7 @@ const (
 // commandTimeout bounds a call. The command itself waits for a service's master without limit.
 const commandTimeout = 2 * time.Minute
 
-// NewCommand finds the command. Client is used for what the open part of the API offers.
+// NewCommand finds the command. c is used for the open part of the API.
 func NewCommand(program, conf string, c *Client) (*Command, error) {
 	at, err := exec.LookPath(program)
 	if err != nil {
@@ -59,7 +62,7 @@ func NewCommand(program, conf string, c *Client) (*Command, error) {
 	return &Command{program: at, conf: conf, client: c, limit: commandTimeout}, nil
 }
 
-// run runs `yarn app ARGS` and returns what it prints.
+// run runs `yarn app ARGS` and returns its output.
 func (c *Command) run(ctx context.Context, args ...string) (string, error) {
 	dir, err := os.MkdirTemp("", "taxon-yarn-")
 	if err != nil {
@@ -88,7 +91,7 @@ func (c *Command) run(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// commandError picks the line with the reason out of Hadoop's log.
+// commandError finds the line with the reason in Hadoop's log.
 func commandError(program, log string, err error) error {
 	best := err.Error()
 	for line := range strings.Lines(log) {
@@ -187,7 +190,7 @@ func (c *Command) Status(ctx context.Context, name string) (*Service, error) {
 // Destroy implements Services.
 func (c *Command) Destroy(ctx context.Context, name string) error {
 	if _, err := c.run(ctx, "-stop", name); err != nil && ctx.Err() != nil {
-		// a service that does not run can't be stopped, only removed
+		// A service that does not run cannot be stopped, only removed.
 		return err
 	}
 	_, err := c.run(ctx, "-destroy", name)

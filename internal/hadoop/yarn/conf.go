@@ -15,7 +15,7 @@ import (
 // Conf holds properties of Hadoop's configuration.
 type Conf map[string]string
 
-// ReadConf reads core-site.xml and yarn-site.xml of a folder. Missing files are empty.
+// ReadConf reads core-site.xml and yarn-site.xml of a folder. Missing files count as empty.
 func ReadConf(dir string) (Conf, error) {
 	c := Conf{}
 	for _, name := range []string{"core-site.xml", "yarn-site.xml"} {
@@ -51,18 +51,18 @@ func (c Conf) Parse(data []byte) error {
 	return nil
 }
 
-// Get is a property with its ${...} replaced; see hdfs.Property.
+// Get returns a property with its ${...} replaced; see hdfs.Property.
 func (c Conf) Get(key string) string { return hdfs.Property(c, key) }
 
-// Kerberos says whether the cluster uses Kerberos.
+// Kerberos reports whether the cluster uses Kerberos.
 func (c Conf) Kerberos() bool {
 	return strings.EqualFold(c.Get("hadoop.security.authentication"), "kerberos")
 }
 
-// ErrNotConfigured says that the configuration names no resource manager.
+// ErrNotConfigured reports that the configuration names no resource manager.
 var ErrNotConfigured = errors.New("no resource manager is configured")
 
-// ResourceManagers are the addresses of the REST API: several if there is a standby.
+// ResourceManagers returns the addresses of the REST API. There are several if there is a standby.
 func (c Conf) ResourceManagers() ([]string, error) {
 	scheme, key, port := "http", "yarn.resourcemanager.webapp.address", "8088"
 	if c.Get("yarn.http.policy") == "HTTPS_ONLY" {
@@ -93,7 +93,7 @@ func (c Conf) ResourceManagers() ([]string, error) {
 	return out, nil
 }
 
-// CheckURL checks an address that a user typed.
+// CheckURL checks an address that a user entered.
 func CheckURL(raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" && u.Path != "/" {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Roles of the processes: the components' names, in the order of starting.
+// The roles of the processes, which are the components' names, in the order of starting.
 const (
 	Coordinator = "coordinator"
 	Store       = "store"
@@ -26,28 +26,37 @@ const (
 	runName     = "run.json"
 )
 
-// Size is what a role's container gets.
+// Size is the number and the size of a role's containers.
 type Size struct {
 	Count int
 	Cores int
-	Bytes int64 // of memory
+	// Bytes is the memory of a container.
+	Bytes int64
 }
 
 // Spec describes a cluster to start.
 type Spec struct {
-	Name  string // of the service
-	Queue string // "": YARN's default
-	User  string // user of the processes in HDFS, if there is no Kerberos
-	// Lifetime is in seconds; then YARN ends the service; 0: unlimited.
+	// Name is that of the service.
+	Name string
+	// Queue is YARN's default if it is empty.
+	Queue string
+	// User is the user of the processes in HDFS, if there is no Kerberos.
+	User string
+	// Lifetime is the time in seconds after which YARN ends the service. Zero means unlimited.
 	Lifetime int64
-	Sizes    map[string]Size // by role
-	Program  string          // the binary, a path in HDFS
-	Run      string          // the file of Run, a path in HDFS
-	// Files are further files, by role and name; role "": all roles.
-	Files     map[string]map[string]string
-	Principal string // of Kerberos; "": none
-	Keytab    string // path in HDFS
-	Env       map[string]string
+	// Sizes is by role.
+	Sizes map[string]Size
+	// Program is the path of the binary in HDFS.
+	Program string
+	// Run is the path of the file of Run in HDFS.
+	Run string
+	// Files are further files, by role and name. The empty role stands for all roles.
+	Files map[string]map[string]string
+	// Principal is that of Kerberos. It is empty without Kerberos.
+	Principal string
+	// Keytab is a path in HDFS.
+	Keytab string
+	Env    map[string]string
 }
 
 // ErrName is wrapped by errors about names that YARN does not accept.
@@ -67,22 +76,23 @@ func CheckName(name string) error {
 // MiB rounds bytes up to YARN's unit.
 func MiB(bytes int64) int64 { return (bytes + 1<<20 - 1) >> 20 }
 
-// goLimit is the share of a container's memory below which Go's heap is kept. YARN kills a
-// container that takes more than it has.
+// goLimit is the share of a container's memory to which Go's heap is limited. YARN kills a
+// container that exceeds its memory.
 const goLimit = 0.85
 
-// Definition is the service in YARN's form. A component's failures neither end the service nor
-// keep it off a host: taxon survives any number of them, and workers on machines that are taken
-// away are nothing unusual. The service's master may die as often as YARN allows within a minute.
+// Definition returns the service in YARN's form. Failures of a component neither end the service
+// nor exclude a host: taxon survives any number of them, and workers are often preempted. The
+// service's master may die as often as YARN allows within a minute.
 func Definition(s Spec) *Service {
 	def := &Service{Name: s.Name, Version: "1", Queue: s.Queue, Description: "taxon: a cluster for training classifiers",
 		Configuration: &Configured{Properties: map[string]string{
 			"yarn.service.container-failure.retry-interval-ms":       "1000",
 			"yarn.service.container-failure-per-component.threshold": "1000000",
 			"yarn.service.node-blacklist.threshold":                  "1000000",
-			// wait so long for containers that died while their master was away, not two minutes
+			// How long to wait for containers that died while their master was away. The default is
+			// two minutes.
 			"yarn.service.container-recovery.timeout.ms": "15000",
-			// else the master's second death ends the service, even months later
+			// By default the master's second death ends the service, even months later.
 			"yarn.service.am-failure.validity-interval-ms": "60000",
 		}}}
 	if s.Lifetime > 0 {
@@ -123,7 +133,7 @@ func (s Spec) component(role string) Component {
 	return c
 }
 
-// Total is what the whole service asks for, without its master.
+// Total returns the resources of the whole service, without its master.
 func (s Spec) Total() (cores int, bytes int64) {
 	for _, size := range s.Sizes {
 		cores += size.Count * size.Cores
@@ -132,5 +142,5 @@ func (s Spec) Total() (cores int, bytes int64) {
 	return cores, bytes
 }
 
-// base is a path's last part.
+// base returns the last element of a path.
 func base(p string) string { return path.Base(p) }

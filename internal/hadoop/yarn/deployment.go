@@ -17,33 +17,39 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// Options say which cluster is meant, and how to call it and YARN.
+// Options select a cluster, and configure calls to it and to YARN.
 type Options struct {
-	Verb string // prefix of errors of calls to the coordinator
-	Name string // of the service
-	// the cluster's folder in HDFS; "": the running service's, else hdfs:///user/USER/taxon/NAME
-	Dir     string
-	Manager string // URL of the resource manager; "": of the configuration
-	// Hadoop's command, for resource managers whose service API is closed
+	// Verb is the prefix of errors of calls to the coordinator.
+	Verb string
+	// Name is the name of the service.
+	Name string
+	// Dir is the cluster's folder in HDFS. If it is empty, it is the running service's, or else
+	// hdfs:///user/USER/taxon/NAME.
+	Dir string
+	// Manager is the URL of the resource manager. If it is empty, it is taken from the
+	// configuration.
+	Manager string
+	// Command is Hadoop's command, for resource managers whose service API is closed.
 	Command string
-	Wait    time.Duration // how long to wait until things are ready
-	UI      progress.Reporter
+	// Wait bounds the time until things are ready.
+	Wait time.Duration
+	UI   progress.Reporter
 }
 
 // Problem is an error that names its subject, but not the verb, which the caller puts before it.
 type Problem struct {
 	error
-	// the user can fix it: an option, the folder, or a refusal of YARN's
+	// Usage reports that the user can correct it: an option, the folder, or a refusal by YARN.
 	Usage bool
 }
 
 // Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.error }
 
-// refuse makes a Problem that the user can fix.
+// refuse returns a Problem that the user can correct.
 func refuse(format string, args ...any) error { return &Problem{fmt.Errorf(format, args...), true} }
 
-// refused makes a Problem of a refusal of YARN's, which the user must fix.
+// refused returns a Problem for a refusal by YARN, which the user must correct.
 func refused(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -54,13 +60,14 @@ func refused(err error) error {
 // Deployment is a cluster that is a service of YARN, with its folder in HDFS.
 type Deployment struct {
 	Options
-	user     string
-	guessed  bool // Dir was not given
+	user string
+	// guessed reports that Dir was not given.
+	guessed  bool
 	manager  *Client
 	services Services
 }
 
-// Open finds a cluster's service and folder. An unusable one is a Problem.
+// Open finds a cluster's service and folder. If they are unusable, the error is a Problem.
 func Open(ctx context.Context, o Options) (*Deployment, error) {
 	d, err := newDeployment(o)
 	if err == nil {
@@ -99,7 +106,7 @@ func newDeployment(o Options) (*Deployment, error) {
 	return d, nil
 }
 
-// confDir is the folder of Hadoop's configuration; "": none.
+// confDir returns the folder of Hadoop's configuration. It is empty if there is none.
 func confDir() string {
 	if dir := os.Getenv("HADOOP_CONF_DIR"); dir != "" {
 		return dir
@@ -114,8 +121,9 @@ func confDir() string {
 	return ""
 }
 
-// NewClient calls the resource manager at url or, if url is "", that of Hadoop's configuration in
-// the environment, which it also returns. If none is known the error is ErrNotConfigured.
+// NewClient returns a client of the resource manager at url or, if url is empty, of that in
+// Hadoop's configuration in the environment, which it also returns. If none is known, the error is
+// ErrNotConfigured.
 func NewClient(url, user string) (*Client, Conf, error) {
 	conf, err := ReadConf(confDir())
 	if err != nil {
@@ -137,7 +145,7 @@ func NewClient(url, user string) (*Client, Conf, error) {
 	return c, conf, nil
 }
 
-// findServices chooses how the service is managed: by the resource manager's API or, if that is
+// findServices selects how the service is managed: by the resource manager's API or, if that is
 // closed, by Hadoop's command.
 func (d *Deployment) findServices(ctx context.Context) error {
 	d.services = d.manager
@@ -149,7 +157,7 @@ func (d *Deployment) findServices(ctx context.Context) error {
 		return refused(err) // the server is no resource manager
 	}
 	if !errors.Is(err, ErrClosed) {
-		// perhaps only the service's master is away, so do not refuse everything
+		// Perhaps only the service's master is away, so do not refuse everything.
 		return nil
 	}
 	cli, missing := NewCommand(d.Command, confDir(), d.manager)
@@ -160,8 +168,8 @@ func (d *Deployment) findServices(ctx context.Context) error {
 	return nil
 }
 
-// status describes the service, and thereby finds the cluster's folder if it was not given. While
-// the service has no master, YARN's own file of it is read.
+// status describes the service. It also finds the cluster's folder if that was not given. While the
+// service has no master, it reads YARN's own file of the service.
 func (d *Deployment) status(ctx context.Context) (*Service, error) {
 	s, err := d.services.Status(ctx, d.Name)
 	if errors.Is(err, ErrNoService) || !d.guessed {
@@ -180,7 +188,7 @@ func (d *Deployment) status(ctx context.Context) (*Service, error) {
 	return s, err
 }
 
-// kept reads YARN's own file of the service, in its user's home; nil if that can't be read.
+// kept reads YARN's own file of the service, in its user's home. It is nil if that cannot be read.
 func (d *Deployment) kept(ctx context.Context) *Service {
 	s := &Service{}
 	data, err := fs.ReadFile(ctx, fs.Scheme+"/user/"+d.user+"/.yarn/services/"+d.Name+"/"+d.Name+".json")
@@ -190,7 +198,7 @@ func (d *Deployment) kept(ctx context.Context) *Service {
 	return s
 }
 
-// needService is the error for a service that does not exist.
+// needService returns the error for a service that does not exist.
 func (d *Deployment) needService(err error) error {
 	if errors.Is(err, ErrNoService) {
 		return refuse("YARN knows no service %s of yours: `taxon yarn up ‹name=%s›` starts one", d.Name, d.Name)
@@ -203,11 +211,11 @@ func (d *Deployment) dial(ctx context.Context) (*client.Client, error) {
 	return client.Dial(ctx, client.Options{Verb: d.Verb, Coordinator: d.place(), Patience: time.Second})
 }
 
-// pauseEvery is the pause between questions to YARN and the coordinator while waiting.
+// pauseEvery is the pause between requests to YARN and the coordinator while waiting.
 const pauseEvery = 300 * time.Millisecond
 
-// await calls done until that is ready or fails, or the time is over. The error then says what is
-// missing.
+// await calls done until that reports readiness or fails, or the time is over. In the last case the
+// error says what is missing.
 func (d *Deployment) await(ctx context.Context, done func(ctx context.Context) (ready bool, missing string,
 	err error)) error {
 	for deadline := time.Now().Add(d.Wait); ; {

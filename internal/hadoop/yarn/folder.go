@@ -17,21 +17,21 @@ import (
 // clusterMark is the file that distinguishes a cluster's folder from a user's.
 const clusterMark = ".taxon-cluster"
 
-// placeName is the file in which the cluster's coordinator says where it is.
+// placeName is the file with the address of the cluster's coordinator.
 const placeName = "coordinator"
 
-// place is that file's path.
+// place returns that file's path.
 func (d *Deployment) place() string { return fs.Join(d.Dir, placeName) }
 
-// ownNames are what a cluster's processes, and those who start it, make in its folder. The mark
-// is last.
+// ownNames lists the names that a cluster's processes, and the commands that start it, create in
+// its folder. The mark is last.
 func ownNames() []string {
 	return []string{placeName, "journal", "snapshots", "bin", "conf", runName, "secrets", client.Folder, failuresName,
 		clusterMark}
 }
 
-// inFolder is the name of something in a folder that does not belong to a cluster; "": the folder
-// is empty or a cluster's.
+// inFolder returns the name of an entry of a folder that does not belong to a cluster. It is empty
+// if the folder is empty or a cluster's.
 func inFolder(dir string) (string, error) {
 	names, err := fs.ReadDirNames(dir)
 	if err != nil || len(names) == 0 || slices.Contains(names, clusterMark) {
@@ -40,8 +40,8 @@ func inFolder(dir string) (string, error) {
 	return names[0], nil
 }
 
-// removeOwn removes what a cluster made in its folder, and the folder if it is empty then. It
-// returns the names of what others put there, which stays.
+// removeOwn removes the cluster's files from its folder, and the folder if it is empty then. It
+// returns the names of other files, which stay.
 func removeOwn(dir string) (left []string, err error) {
 	names, err := fs.ReadDirNames(dir)
 	if err != nil {
@@ -63,13 +63,14 @@ func removeOwn(dir string) (left []string, err error) {
 	return nil, fs.RemoveAll(dir)
 }
 
-// unfinished recognises a hidden file or folder that a killed process left of one of its own.
+// unfinished reports whether name is that of a hidden file or folder that a killed process left.
 func unfinished(name string, own []string) bool {
 	return strings.HasSuffix(name, ".part") && slices.ContainsFunc(own,
 		func(o string) bool { return strings.HasPrefix(name, "."+o+".") })
 }
 
-// purgeable refuses --purge for a folder that is not this cluster's, before anything is ended.
+// purgeable returns an error if the folder to purge is not this cluster's. It is called before
+// anything is ended.
 func (d *Deployment) purgeable(ctx context.Context) error {
 	other, err := inFolder(d.Dir)
 	if errors.Is(err, iofs.ErrNotExist) {
@@ -86,7 +87,7 @@ func (d *Deployment) purgeable(ctx context.Context) error {
 	file := fs.Join(d.Dir, runName)
 	data, err := fs.ReadFile(ctx, file)
 	if errors.Is(err, iofs.ErrNotExist) {
-		return nil // left by an `up` that was killed
+		return nil // left by a killed `up`
 	}
 	if err != nil {
 		return err
@@ -115,8 +116,8 @@ func (d *Deployment) purge() error {
 	return nil
 }
 
-// StaticProgram is the path of a program that runs on any Linux host of its architecture; "":
-// this program. The error says why it would not run.
+// StaticProgram returns the path of a program that runs on any Linux host of its architecture. The
+// empty path stands for this program. The error says why it would not run.
 func StaticProgram(path string) (string, error) {
 	if path == "" {
 		self, err := os.Executable()
@@ -136,7 +137,7 @@ func StaticProgram(path string) (string, error) {
 	return path, nil
 }
 
-// IsStatic says whether a Linux program needs no libraries of its host.
+// IsStatic reports whether a Linux program needs no libraries of its host.
 func IsStatic(path string) (bool, error) {
 	f, err := elf.Open(path)
 	if err != nil {

@@ -12,18 +12,26 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// Report is what YARN and the coordinator say about a cluster: `taxon yarn status --json`.
+// Report is the state of a cluster according to YARN and the coordinator, as `taxon yarn status
+// --json` prints it.
 type Report struct {
-	Name        string   `json:"name"`
-	Application string   `json:"application"` // for `yarn logs -applicationId`
-	State       string   `json:"state"`       // YARN's: ACCEPTED, STARTED, STABLE, FLEX, ...
-	Queue       string   `json:"queue"`
-	Coordinator string   `json:"coordinator"`    // for --coordinator: the file
-	Address     string   `json:"address"`        // its present address; "": unknown
-	Page        string   `json:"page,omitempty"` // URL of its page; empty: it shows none
-	Epoch       uint64   `json:"epoch"`
-	Answers     bool     `json:"answers"` // the coordinator answers
-	Workers     int      `json:"workers"` // up according to the coordinator
+	Name string `json:"name"`
+	// Application is the id for `yarn logs -applicationId`.
+	Application string `json:"application"`
+	// State is YARN's: ACCEPTED, STARTED, STABLE, FLEX and others.
+	State string `json:"state"`
+	Queue string `json:"queue"`
+	// Coordinator is the value for the option coordinator: a file.
+	Coordinator string `json:"coordinator"`
+	// Address is the coordinator's current address. It is empty if unknown.
+	Address string `json:"address"`
+	// Page is the URL of its page. It is empty if there is none.
+	Page  string `json:"page,omitempty"`
+	Epoch uint64 `json:"epoch"`
+	// Answers reports that the coordinator answers.
+	Answers bool `json:"answers"`
+	// Workers is the number of workers that are up according to the coordinator.
+	Workers     int      `json:"workers"`
 	Stores      int      `json:"stores"`
 	Containers  []Placed `json:"containers"`
 	Diagnostics string   `json:"diagnostics,omitempty"`
@@ -31,13 +39,15 @@ type Report struct {
 
 // Placed is a container with its host.
 type Placed struct {
-	Instance  string `json:"instance"` // worker-0
-	State     string `json:"state"`
-	Host      string `json:"host"`
-	Container string `json:"container"` // for `yarn logs -containerId`
+	// Instance is a name such as worker-0.
+	Instance string `json:"instance"`
+	State    string `json:"state"`
+	Host     string `json:"host"`
+	// Container is the id for `yarn logs -containerId`.
+	Container string `json:"container"`
 }
 
-// Report asks YARN and the coordinator. If one of them is silent that is no error.
+// Report asks YARN and the coordinator. It is no error if one of them does not answer.
 func (d *Deployment) Report(ctx context.Context) (*Report, error) {
 	s, err := d.status(ctx)
 	if errors.Is(err, ErrNoService) || ctx.Err() != nil {
@@ -49,7 +59,7 @@ func (d *Deployment) Report(ctx context.Context) (*Report, error) {
 	r := &Report{Name: s.Name, Application: s.ID, State: s.State, Queue: s.Queue, Coordinator: d.place(),
 		Containers: []Placed{}, Diagnostics: format.OneLine(s.Diagnostics)}
 	if run, err := d.manager.Application(ctx, d.Name); err == nil && run != nil {
-		// an unknown run is no error, as the service is known
+		// An unknown run is no error, because the service is known.
 		r.Application, r.Queue = run.ID, run.Queue
 		if r.Diagnostics == "" && run.State != "RUNNING" {
 			r.Diagnostics = format.OneLine(run.Why())
@@ -81,8 +91,8 @@ func (d *Deployment) Report(ctx context.Context) (*Report, error) {
 	return r, ctx.Err()
 }
 
-// awaitMembers waits until a coordinator newer than epoch before knows as many stores and workers
-// as are wanted. Meanwhile it calls insist, if that is not nil.
+// awaitMembers waits until a coordinator with an epoch above before has the wanted numbers of
+// stores and workers. Meanwhile it calls insist, unless that is nil.
 func (d *Deployment) awaitMembers(ctx context.Context, before uint64, stores, workers int, insist func()) error {
 	line := d.UI.Start("yarn: processes ready", int64(1+stores+workers))
 	defer line.Done()
@@ -135,7 +145,7 @@ func (d *Deployment) awaitMembers(ctx context.Context, before uint64, stores, wo
 	})
 }
 
-// waitsFor says why there is no coordinator yet.
+// waitsFor returns the reason why there is no coordinator yet.
 func waitsFor(run *Application) string {
 	if run != nil && run.State == "ACCEPTED" && run.Why() != "" {
 		return "YARN has not started the service's master yet: " + run.Why()

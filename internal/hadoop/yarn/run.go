@@ -17,30 +17,34 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// Run is what containers start with: a file next to the program, written when the service is
-// launched. In arguments {host} stands for the host's name in YARN, {instance} for the instance
-// (store-0), {local} for a folder of the instance's own, and {shared} for one that all of the
-// service's containers on a host share. Both folders exist as long as the service does on that
-// host, unless Local is a place that exists longer.
+// Run is the configuration of the containers' processes: a file next to the program, written when
+// the service is launched. In arguments {host} stands for the host's name in YARN, {instance} for
+// the instance (store-0), {local} for a folder of the instance's own, and {shared} for one that all
+// of the service's containers on a host share. Both folders exist as long as the service does on
+// that host, unless Local is a place that exists longer.
 type Run struct {
-	Version int                 `json:"version"` // 1
-	Args    map[string][]string `json:"args"`    // by role, after its verb
-	// Local is a folder on every host that the containers' user can write to; "": YARN's folder
-	// for the service.
+	// Version is 1.
+	Version int `json:"version"`
+	// Args are the arguments after the verb, by role.
+	Args map[string][]string `json:"args"`
+	// Local is a folder on every host that the containers' user can write to. If it is empty, it is
+	// YARN's folder for the service.
 	Local string `json:"local,omitempty"`
-	Name  string `json:"name"` // of the service
-	// Dir is the cluster's folder, where a process writes why it can't start; "": nowhere.
+	// Name is the name of the service.
+	Name string `json:"name"`
+	// Dir is the cluster's folder, where a process writes the reason if it cannot start. If it is
+	// empty, nothing is written.
 	Dir string `json:"dir,omitempty"`
-	// Stores is the number of shards, on which jobs' placement depends.
+	// Stores is the number of shards, on which the placement of jobs depends.
 	Stores int `json:"stores"`
-	// Metrics is the port of the coordinator's figures, probes and page; those of the stores and workers
-	// follow, by their numbers. 0: none are shown.
+	// Metrics is the port of the coordinator's metrics, probes and page. Those of stores and
+	// workers follow, by their numbers. Zero means that there are none.
 	Metrics int `json:"metrics,omitempty"`
 }
 
 const runVersion = 1
 
-// Encode is the file's content.
+// Encode returns the file's content.
 func (r Run) Encode() ([]byte, error) {
 	r.Version = runVersion
 	return json.MarshalIndent(r, "", "  ")
@@ -55,7 +59,7 @@ func ReadRun(file string) (*Run, error) {
 	return DecodeRun(file, data)
 }
 
-// DecodeRun is ReadRun of the file's content.
+// DecodeRun is ReadRun for the file's content.
 func DecodeRun(file string, data []byte) (*Run, error) {
 	var r Run
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -104,8 +108,8 @@ func (r *Run) Command(role, instance string, env func(string) string) (args []st
 	return out, temp, nil
 }
 
-// metricsPort is the port of an instance's figures; 0: none. It differs between all instances, which may
-// be on one host.
+// metricsPort returns the port of an instance's metrics, or 0 if there are none. It differs between
+// all instances, which may be on one host.
 func (r *Run) metricsPort(role, instance string) int {
 	switch n := number(instance); {
 	case r.Metrics == 0:
@@ -118,14 +122,14 @@ func (r *Run) metricsPort(role, instance string) int {
 	return r.Metrics
 }
 
-// number is an instance's, as in store-0. A name without a number counts as 0.
+// number returns the number of an instance, as in store-0. It is 0 for a name without a number.
 func number(instance string) int {
 	n, _ := strconv.Atoi(instance[strings.LastIndexByte(instance, '-')+1:])
 	return max(n, 0)
 }
 
-// place is where an instance's folder is or will be. Instances are spread over a host's disks by
-// number. But an instance that has a folder finds it, even if YARN has stopped using a disk.
+// place returns the path of an instance's folder. Instances are spread over a host's disks by
+// number. An instance that already has a folder finds it, even if YARN no longer uses that disk.
 func place(roots []string, name, instance string) string {
 	for _, r := range roots {
 		if _, err := os.Stat(filepath.Join(r, name+instance)); err == nil {
@@ -137,27 +141,30 @@ func place(roots []string, name, instance string) string {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// failuresName is a folder in a cluster's folder, in which processes write why they failed.
+// failuresName is a folder in a cluster's folder in which processes leave their errors.
 const failuresName = "failures"
 
-// ContainerFailure says why an instance's process last ended with an error.
+// ContainerFailure is the last error with which an instance's process ended.
 type ContainerFailure struct {
-	Instance string `json:"instance"` // worker-0
+	// Instance is a name such as worker-0.
+	Instance string `json:"instance"`
 	Host     string `json:"host"`
-	Error    string `json:"error"` // one line
-	Times    int    `json:"times"` // since the cluster was started
-	// Permanent says that the cause is an option or a path, so that trying again does not help.
+	// Error is one line.
+	Error string `json:"error"`
+	// Times counts the failures since the cluster was started.
+	Times int `json:"times"`
+	// Permanent reports that the cause is an option or a path, so that retrying does not help.
 	Permanent bool `json:"lasting"`
 }
 
-// failuresDir is that folder.
+// failuresDir returns the folder of failures in a cluster's folder.
 func failuresDir(dir string) string { return fs.Join(dir, failuresName) }
 
-// Leave writes a failure into a cluster's folder, for those who wait for the cluster. Times
-// continues from what is there.
+// Leave writes a failure into a cluster's folder, for commands that wait for the cluster. Times
+// continues from the failure that is there.
 func (f ContainerFailure) Leave(ctx context.Context, dir string) error {
 	if _, err := fs.Stat(fs.Join(dir, runName)); err != nil {
-		return err // the folder was purged, and must not be made again
+		return err // the folder was purged, and must not be recreated
 	}
 	path := fs.Join(failuresDir(dir), f.Instance)
 	f.Times = 1
@@ -176,7 +183,7 @@ func (f ContainerFailure) Leave(ctx context.Context, dir string) error {
 	return fs.WriteFile(path, append(data, '\n'))
 }
 
-// readFailures reads the instances' failures, by name. Unreadable ones are left out.
+// readFailures reads the instances' failures, by name. Unreadable ones are skipped.
 func readFailures(ctx context.Context, dir string) (out []ContainerFailure) {
 	names, err := fs.ReadDirNames(failuresDir(dir))
 	if err != nil {
@@ -192,12 +199,12 @@ func readFailures(ctx context.Context, dir string) (out []ContainerFailure) {
 	return out
 }
 
-// permanentFailures is how often an instance must fail from a permanent cause before waiting is
-// given up.
+// permanentFailures is the number of failures of an instance from a permanent cause after which
+// waiting is given up.
 const permanentFailures = 3
 
-// failures watches the cluster's processes. The function that it returns says which process has
-// failed since, and why; it returns an error for the user if trying again does not help.
+// failures watches the cluster's processes. The function that it returns describes a process that
+// has failed since; it returns an error for the user if retrying does not help.
 func (d *Deployment) failures(ctx context.Context) func(context.Context) (string, error) {
 	before := map[string]int{}
 	for _, f := range readFailures(ctx, d.Dir) {

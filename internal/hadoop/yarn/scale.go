@@ -10,7 +10,7 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// Scale has YARN start or end workers, and returns when the coordinator knows as many as wanted.
+// Scale makes YARN start or end workers, and returns when the coordinator has the wanted number.
 func (d *Deployment) Scale(ctx context.Context, workers int) error {
 	d.drainFrom(ctx, workers)
 	stores := 0
@@ -33,8 +33,9 @@ func (d *Deployment) Scale(ctx context.Context, workers int) error {
 	})
 }
 
-// drainFrom tells the coordinator which workers YARN will end, those with the highest numbers: they get
-// no more tasks, and are not taken for lost. If it can't be told, they are lost like others.
+// drainFrom informs the coordinator of the workers that YARN will end, those with the highest
+// numbers: they get no more tasks, and are not considered lost. If the coordinator cannot be
+// reached, they are lost like others.
 func (d *Deployment) drainFrom(ctx context.Context, workers int) {
 	c, err := d.dial(ctx)
 	if err != nil {
@@ -44,7 +45,7 @@ func (d *Deployment) drainFrom(ctx context.Context, workers int) {
 	_ = c.DrainThose(ctx, func(name string) bool { return number(name) >= workers })
 }
 
-// Loses says what ends with the cluster, for the question whether that is meant.
+// Loses describes what is lost with the cluster, for the confirmation.
 func (d *Deployment) Loses(ctx context.Context, purge bool) string {
 	s, err := d.status(ctx)
 	if err != nil {
@@ -71,13 +72,14 @@ func (d *Deployment) Loses(ctx context.Context, purge bool) string {
 		"exported go with the stores if these are in YARN's own folders"
 }
 
-// flexEvery is how often the wanted number of workers is repeated while waiting. A service's
-// master that replaces a dead one forgets what it was told before it found the containers.
+// flexEvery is the interval at which the wanted number of workers is repeated while waiting. A
+// service's master that replaces a dead one forgets a number that it received before it found the
+// containers.
 const flexEvery = 10 * time.Second
 
-// flex tells the service's master how many workers are wanted. It returns the number of stores,
-// why some workers must wait for room, or what is still missing: YARN replaces a master that has
-// died.
+// flex sends the wanted number of workers to the service's master. It returns the number of stores,
+// the reason why some workers must wait for resources, or what is still missing, because YARN
+// replaces a master that has died.
 func (d *Deployment) flex(ctx context.Context, workers int) (stores int, wait, missing string, err error) {
 	s, err := d.status(ctx)
 	if errors.Is(err, ErrNoService) || ctx.Err() != nil {

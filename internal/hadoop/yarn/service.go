@@ -2,17 +2,19 @@ package yarn
 
 import "strings"
 
-// Service is the part of YARN's definition and status of a service that is used here. Names are
-// YARN's.
+// Service is the part of YARN's definition and status of a service that is used here. The JSON
+// names are YARN's.
 type Service struct {
-	Name          string      `json:"name"`
-	ID            string      `json:"id,omitempty"` // of the application, in a status
-	Version       string      `json:"version,omitempty"`
-	Description   string      `json:"description,omitempty"`
-	Queue         string      `json:"queue,omitempty"`
-	State         string      `json:"state,omitempty"`
-	Diagnostics   string      `json:"diagnostics,omitempty"`
-	Lifetime      int64       `json:"lifetime,omitempty"` // seconds
+	Name string `json:"name"`
+	// ID is that of the application. It is set in a status.
+	ID          string `json:"id,omitempty"`
+	Version     string `json:"version,omitempty"`
+	Description string `json:"description,omitempty"`
+	Queue       string `json:"queue,omitempty"`
+	State       string `json:"state,omitempty"`
+	Diagnostics string `json:"diagnostics,omitempty"`
+	// Lifetime is in seconds.
+	Lifetime      int64       `json:"lifetime,omitempty"`
 	Configuration *Configured `json:"configuration,omitempty"`
 	Principal     *Principal  `json:"kerberos_principal,omitempty"`
 	Components    []Component `json:"components,omitempty"`
@@ -30,13 +32,14 @@ type Component struct {
 	Containers    []Container `json:"containers,omitempty"`
 }
 
-// Resource is what a container may take.
+// Resource is the size of a container.
 type Resource struct {
-	CPUs   int    `json:"cpus"`
-	Memory string `json:"memory"` // MiB, as a number in a string
+	CPUs int `json:"cpus"`
+	// Memory is in MiB, as a number in a string.
+	Memory string `json:"memory"`
 }
 
-// Configured is what a service or its containers find in their environment.
+// Configured is the environment of a service or of its containers.
 type Configured struct {
 	Properties map[string]string `json:"properties,omitempty"`
 	Env        map[string]string `json:"env,omitempty"`
@@ -45,30 +48,34 @@ type Configured struct {
 
 // File is copied into a container's working folder before it starts.
 type File struct {
-	Type string `json:"type"` // STATIC: as it is
+	// Type is STATIC for a file that is copied unchanged.
+	Type string `json:"type"`
 	Src  string `json:"src_file"`
 	Dest string `json:"dest_file"`
 }
 
 // Principal is the Kerberos identity of a service's master.
 type Principal struct {
-	Name   string `json:"principal_name"`
-	Keytab string `json:"keytab"` // a URI
+	Name string `json:"principal_name"`
+	// Keytab is a URI.
+	Keytab string `json:"keytab"`
 }
 
 // Container is a running container, in a status.
 type Container struct {
-	ID       string `json:"id"`
-	Instance string `json:"component_instance_name"` // worker-0
+	ID string `json:"id"`
+	// Instance is a name such as worker-0.
+	Instance string `json:"component_instance_name"`
 	State    string `json:"state"`
 	Host     string `json:"bare_host"`
 	HostName string `json:"hostname"`
 	IP       string `json:"ip"`
-	Launched int64  `json:"launch_time"` // milliseconds since 1970
+	// Launched is in milliseconds since 1970.
+	Launched int64 `json:"launch_time"`
 }
 
-// Folder is the cluster's folder, from which its processes start; "": none, so the service is not
-// taxon's.
+// Folder returns the cluster's folder, from which its processes start. It is empty if the service
+// is not taxon's.
 func (s *Service) Folder() string {
 	for _, c := range s.Components {
 		if c.Configuration == nil {
@@ -83,7 +90,7 @@ func (s *Service) Folder() string {
 	return ""
 }
 
-// Component finds a component by its name; nil: there is none.
+// Component returns a component by its name, or nil if there is none.
 func (s *Service) Component(name string) *Component {
 	for i := range s.Components {
 		if s.Components[i].Name == name {

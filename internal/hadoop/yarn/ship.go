@@ -22,22 +22,26 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// shipment copies to HDFS what the containers start with.
+// shipment copies the files with which the containers start to HDFS.
 type shipment struct {
 	*UpOptions
-	dir   string // the cluster's
-	spec  Spec
-	epoch uint64 // epoch of the coordinator before; 0: none
-	made  string // outermost folder that was made; "": all existed
-	empty bool   // the cluster's folder existed and was empty
+	// dir is the cluster's folder.
+	dir  string
+	spec Spec
+	// epoch is that of the previous coordinator. It is 0 if there was none.
+	epoch uint64
+	// made is the outermost folder that was created. It is empty if all existed.
+	made string
+	// empty reports that the cluster's folder existed and was empty.
+	empty bool
 }
 
-// ship fills the cluster's folder. Only its owner can read it, as it contains keys.
+// ship fills the cluster's folder. Only its owner can read it, because it contains keys.
 func (s *shipment) ship(ctx context.Context) error {
 	if err := s.makeFolder(); err != nil {
 		return err
 	}
-	if err := fs.RemoveAll(failuresDir(s.dir)); err != nil { // left from the last time
+	if err := fs.RemoveAll(failuresDir(s.dir)); err != nil { // from the last time
 		return err
 	}
 	p, err := cluster.ReadPlace(ctx, fs.Join(s.dir, placeName))
@@ -61,7 +65,7 @@ func (s *shipment) ship(ctx context.Context) error {
 	return nil
 }
 
-// undo removes what was made, if the cluster did not exist before.
+// undo removes what was created, if the cluster did not exist before.
 func (s *shipment) undo() error {
 	switch {
 	case s.made != "":
@@ -73,8 +77,8 @@ func (s *shipment) undo() error {
 	return nil
 }
 
-// checkBefore refuses fewer stores than the cluster had before, as its jobs would wait for shards
-// that never come back.
+// checkBefore returns an error for fewer stores than the cluster had before, because its jobs would
+// wait for shards that never return.
 func (s *shipment) checkBefore(ctx context.Context) error {
 	file := fs.Join(s.dir, runName)
 	data, err := fs.ReadFile(ctx, file)
@@ -100,7 +104,7 @@ func (s *shipment) checkBefore(ctx context.Context) error {
 	return nil
 }
 
-// makeFolder makes the cluster's folder, and notes what to remove if starting fails.
+// makeFolder creates the cluster's folder, and records what to remove if starting fails.
 func (s *shipment) makeFolder() error {
 	made := ""
 	for at := s.dir; at != fs.Dir(at); at = fs.Dir(at) {
@@ -140,7 +144,7 @@ func (s *shipment) makeFolder() error {
 	return fs.WriteFile(fs.Join(s.dir, clusterMark), []byte("a cluster of `taxon yarn up`\n"))
 }
 
-// shipConf copies the HDFS configuration that this process uses, so that a path means the same on
+// shipConf copies the HDFS configuration of this process, so that a path has the same meaning on
 // all hosts.
 func (s *shipment) shipConf(ctx context.Context) error {
 	dir := confDir()
@@ -174,7 +178,7 @@ func (s *shipment) copy(ctx context.Context, from, to string) (string, error) {
 }
 
 // shipSecrets makes certificates, and copies tokens and the keytab. Each role gets its own
-// certificate. Whoever can read the folder client may call the cluster as its admin.
+// certificate. Users who can read the folder client may call the cluster as its admin.
 func (s *shipment) shipSecrets(ctx context.Context) error {
 	if s.Keytab != "" {
 		at, err := s.copy(ctx, s.Keytab, fs.Join(s.dir, "secrets", "client.keytab"))
@@ -187,7 +191,7 @@ func (s *shipment) shipSecrets(ctx context.Context) error {
 		s.spec.Env["TAXON_KERBEROS_PRINCIPAL"] = s.Principal
 	}
 	if s.Insecure {
-		return fs.RemoveAll(fs.Join(s.dir, client.Folder)) // left from an earlier cluster
+		return fs.RemoveAll(fs.Join(s.dir, client.Folder)) // from an earlier cluster
 	}
 	if s.Certs == "" {
 		dir, err := os.UserConfigDir()
@@ -219,8 +223,8 @@ func (s *shipment) shipSecrets(ctx context.Context) error {
 // tokensEnding is the suffix of a role's token file.
 const tokensEnding = ".tokens"
 
-// certDays is how long the processes' certificates are valid. A service that lives longer must be
-// restarted within the year.
+// certDays is the validity of the processes' certificates, in days. A service that lives longer
+// must be restarted within the year.
 const certDays = 365
 
 // shipIdentity makes the certificate of a role, or of callers.
@@ -242,7 +246,7 @@ func (s *shipment) shipIdentity(ctx context.Context, authority *secure.Authority
 		token): name + filepath.Ext(token)} {
 		at, err := s.copy(ctx, from, fs.Join(s.dir, folder, to))
 		if errors.Is(err, iofs.ErrNotExist) && from != issued.Cert && from != issued.Key {
-			continue // tokens are only copied if there are any
+			continue // tokens are optional
 		}
 		if err != nil {
 			return err
@@ -254,7 +258,7 @@ func (s *shipment) shipIdentity(ctx context.Context, authority *secure.Authority
 	return nil
 }
 
-// shipRun writes what the processes are started with.
+// shipRun writes the configuration of the processes.
 func (s *shipment) shipRun(context.Context) error {
 	tokens := slices.DeleteFunc(Roles(), func(role string) bool { return s.spec.Files[role][role+tokensEnding] == "" })
 	data, err := s.Run(s.dir, tokens).Encode()
@@ -265,7 +269,7 @@ func (s *shipment) shipRun(context.Context) error {
 	return fs.WriteFile(s.spec.Run, append(data, '\n'))
 }
 
-// shipBinary copies the program, once for each version.
+// shipBinary copies the program, once per version.
 func (s *shipment) shipBinary(ctx context.Context) error {
 	f, err := os.Open(s.Binary)
 	if err != nil {

@@ -18,35 +18,43 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// UpOptions say what to run. Sizes are in bytes.
+// UpOptions configure a cluster to start. Sizes are in bytes.
 type UpOptions struct {
 	Options
 	Workers, Stores, Slots int
 	Lease                  time.Duration
-	// training by which the containers' sizes are planned; "": none
-	Data, Hierarchy, Method   string
-	Files                     fs.Local
-	WorkerMemory, StoreMemory int64 // 0: by the plan
+	// Data, Hierarchy and Method describe a training for which the containers' sizes are planned.
+	// They are empty if there is none.
+	Data, Hierarchy, Method string
+	Files                   fs.Local
+	// WorkerMemory and StoreMemory are planned if they are zero.
+	WorkerMemory, StoreMemory int64
 	CoordinatorMemory, Cache  int64
-	Queue, Local              string   // "": YARN's own
-	DataRoots                 []string // folders in which jobs may name data
-	Lifetime                  time.Duration
-	Metrics                   int // the first port of figures, probes and page; 0: none
-	SnapshotEvery             int
-	SnapshotPause             time.Duration
-	Certs                     string // folder of the authority; "": of the user's configuration
-	Insecure                  bool
-	Principal, Keytab         string // of Kerberos; "": none
-	Binary                    string // "": this program
+	// Queue and Local are YARN's own if they are empty.
+	Queue, Local string
+	// DataRoots are folders in which jobs may name data.
+	DataRoots []string
+	Lifetime  time.Duration
+	// Metrics is the first port of metrics, probes and page. Zero means that there are none.
+	Metrics       int
+	SnapshotEvery int
+	SnapshotPause time.Duration
+	// Certs is the folder of the authority. If it is empty, it is that of the user's configuration.
+	Certs    string
+	Insecure bool
+	// Principal and Keytab are those of Kerberos. They are empty without Kerberos.
+	Principal, Keytab string
+	// Binary is the program. If it is empty, it is this program.
+	Binary string
 }
 
-// minContainer is the least useful size of a container.
+// minContainer is the smallest useful size of a container, in bytes.
 const minContainer = 64 << 20
 
 // workerShare is the share of its container's memory that a worker offers for tasks.
 const workerShare = 0.85
 
-// Check reports all that is wrong with the options themselves.
+// Check returns an error that lists everything wrong with the options themselves.
 func (o *UpOptions) Check() error {
 	var all []error
 	want := func(ok bool, format string, args ...any) {
@@ -78,7 +86,7 @@ func (o *UpOptions) size(ctx context.Context) error {
 	const (
 		defaultWorker = 4 << 30
 		defaultStore  = 2 << 30
-		room          = 256 << 20 // for what a process needs beside its tasks
+		room          = 256 << 20 // for the needs of a process beside its tasks
 		memoryStep    = 256 << 20
 	)
 	up := func(n int64) int64 { return (n + memoryStep - 1) / memoryStep * memoryStep }
@@ -106,7 +114,7 @@ func (o *UpOptions) size(ctx context.Context) error {
 	return nil
 }
 
-// isThere refuses an input path that does not exist; "" is no path.
+// isThere returns an error for an input path that does not exist. The empty path is accepted.
 func isThere(ctx context.Context, path string) error {
 	if path == "" {
 		return nil
@@ -125,7 +133,7 @@ func isThere(ctx context.Context, path string) error {
 	return nil
 }
 
-// spec describes the cluster that is asked for. The files in HDFS are filled in later.
+// spec describes the requested cluster. The files in HDFS are filled in later.
 func (o *UpOptions) spec(user string) Spec {
 	return Spec{Name: o.Name, Queue: o.Queue, User: user, Lifetime: int64(o.Lifetime / time.Second),
 		Principal: o.Principal,
@@ -136,8 +144,8 @@ func (o *UpOptions) spec(user string) Spec {
 		}}
 }
 
-// Run is what the processes start with, for a cluster folder dir. Roles in tokens have a token
-// file.
+// Run returns the configuration of the processes, for a cluster folder dir. Roles in tokens have a
+// token file.
 func (o *UpOptions) Run(dir string, tokens []string) Run {
 	place := fs.Join(dir, placeName)
 	find := []string{"--coordinator", place}
@@ -173,9 +181,9 @@ func (o *UpOptions) Run(dir string, tokens []string) Run {
 	return r
 }
 
-// Up launches the service, and returns when everything is ready. What the cluster can't provide
-// is refused before anything is written. A service that ends before it is ready leaves nothing
-// behind.
+// Up launches the service, and returns when everything is ready. Requests that the cluster cannot
+// satisfy are refused before anything is written. A service that ends before it is ready leaves
+// nothing behind.
 func Up(ctx context.Context, o UpOptions) (*Deployment, error) {
 	d, err := newDeployment(o.Options)
 	if err != nil {
@@ -217,7 +225,7 @@ func Up(ctx context.Context, o UpOptions) (*Deployment, error) {
 		return nil, err
 	}
 	if err := d.services.Launch(ctx, Definition(s.spec)); err != nil {
-		_ = d.services.Destroy(context.WithoutCancel(ctx), d.Name) // YARN keeps the definition of a service that it refused
+		_ = d.services.Destroy(context.WithoutCancel(ctx), d.Name) // YARN keeps the definition of a refused service
 		_ = s.undo()
 		return nil, refused(err)
 	}
@@ -249,7 +257,7 @@ func (d *Deployment) abandon(ctx context.Context) {
 	}
 }
 
-// free refuses a name that a service has already.
+// free returns an error for a name that a service already has.
 func (d *Deployment) free(ctx context.Context) error {
 	s, err := d.services.Status(ctx, d.Name)
 	switch {

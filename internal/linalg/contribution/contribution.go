@@ -1,5 +1,5 @@
-// Package contribution is the message from the terminals' solver (mapper) to the internals' solver
-// (reducer): the contributions of a block of terminals to its parents.
+// Package contribution defines the message from the terminals' solver (mapper) to the internals'
+// solver (reducer): the contributions of a block of terminals to its parents.
 package contribution
 
 import "math"
@@ -7,32 +7,34 @@ import "math"
 // Contribution is a block's contribution to one parent: the sum of its terminals' v_n and their
 // curvature, at the features where any of them has support.
 type Contribution struct {
-	// Parent is an index into Block.Mean where the mapper makes it, and an internal node (or a leaf
-	// group of a graph) where the reducer reads it.
+	// Parent is an index into Block.Mean in the mapper, and an internal node (or a leaf group of a
+	// graph) in the reducer.
 	Parent int32
 	// Feature is ascending. Sum and Curvature have a value for each feature.
 	Feature []uint32
 	// Sum is the sum of v_n.
 	Sum []float64
-	// Curvature is, with the hinge, the number of terminals with support. With other losses it is
-	// the Code of a sum of degrees.
+
+	// Curvature holds, with the hinge, the number of terminals with support. With other losses it
+	// holds the Code of a sum of degrees.
 	Curvature []uint8
 }
 
 // Dense is a contribution that has a value at every feature of a range: that of a smooth loss,
 // whose duals are all nonzero.
 type Dense struct {
-	// Parent is as Contribution's.
+	// Parent has the meaning of Contribution.Parent.
 	Parent int32
 	// Sum is the sum of v_n, or of G, at every feature.
 	Sum []float32
-	// Curvature has Codes. It is nil in contributions of G.
+
+	// Curvature holds codes. It is nil in contributions of G.
 	Curvature []uint8
 }
 
-// Code returns the least code whose Degree is not below x, a sum of at most 30 terminals' degrees.
-// Whole numbers of terminals have codes of their own, so no sum is rounded up to more than its
-// terminals.
+// Code returns the smallest code whose Degree is not below x, a sum of the degrees of at most 30
+// terminals. Whole numbers of terminals have codes of their own, so no sum is rounded up to more
+// than its number of terminals.
 func Code(x float32) uint8 {
 	if !(x > 0) {
 		return 0
@@ -48,7 +50,8 @@ func Degree(code uint8) float64 {
 	return float64(math.Float32frombits((uint32(code) + codeZero) << codeShift))
 }
 
-// A code is the upper bits of a float32, three of them from the fraction, counted from 2^-27 on.
+// A code consists of the upper bits of a float32, three of them from the fraction, and counts from
+// 2^-27 on.
 const (
 	codeShift = 20
 	codeRound = 1<<codeShift - 1

@@ -1,5 +1,5 @@
-// Package sparse holds the instance matrix: compressed sparse rows of float32,
-// cut into shards of a fixed number of rows that may be memory-mapped.
+// Package sparse holds the instance matrix: compressed sparse rows of float32, divided into shards
+// of a fixed number of rows that may be memory-mapped.
 //
-// It imports nothing of ours; mapper and reducer see data through it alone.
+// It imports no other package of taxon. mapper and reducer access data only through it.
 package sparse

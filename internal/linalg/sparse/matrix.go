@@ -1,13 +1,13 @@
 package sparse
 
-// RowShift fixes the size of shards: every shard but the last has 1<<RowShift rows.
+// RowShift determines the size of shards: every shard but the last has 1<<RowShift rows.
 const RowShift = 16
 
 // Shard is a part of the matrix in compressed sparse row form.
 //
-// Row i has entries Begin[i]..Begin[i+1] of Index and Value; indices are strictly ascending
-// within a row. len(Begin) = rows + 1. The slices may be mapped, read-only memory: never write to
-// them.
+// Row i has entries Begin[i]..Begin[i+1] of Index and Value; indices are strictly ascending within
+// a row. len(Begin) = rows + 1. The slices may be mapped, read-only memory: callers must not write
+// to them.
 type Shard struct {
 	Begin []uint64
 	Index []uint32

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Map reads the whole file, on systems without memory maps.
+// Map reads the whole file, because this system has no memory maps.
 func Map(f *os.File, size int) ([]byte, error) {
 	b := make([]byte, size)
 	if _, err := io.ReadFull(io.NewSectionReader(f, 0, int64(size)), b); err != nil {

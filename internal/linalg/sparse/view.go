@@ -5,14 +5,14 @@ import (
 	"unsafe"
 )
 
-// Word is a type whose arrays are stored in files as little-endian words.
+// Word is a type whose arrays files store as little-endian words.
 type Word interface {
 	uint16 | uint32 | uint64 | float32 | float64
 }
 
-// View views b, whose length is a multiple of the word's size, as an array of little-endian
-// words. On a little-endian machine, with b aligned (a mapping is), the result aliases b; else it
-// is a copy.
+// View returns b, whose length must be a multiple of the word's size, as an array of little-endian
+// words. On a little-endian machine, and if b is aligned (a mapping is), the result aliases b.
+// Otherwise it is a copy.
 func View[T Word](b []byte) []T {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
@@ -49,7 +49,8 @@ func Copy[T Word](dst []T, b []byte) {
 	}
 }
 
-// Append appends v as little-endian words to b; on most machines that copies its memory.
+// Append appends v as little-endian words to b. On little-endian machines it copies the memory of
+// v.
 func Append[T Word](b []byte, v []T) []byte {
 	var zero T
 	size := int(unsafe.Sizeof(zero))

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestView reads words at every alignment: mapped memory is aligned, other bytes need not be.
+// TestView reads words at every alignment, because only mapped memory is always aligned.
 func TestView(t *testing.T) {
 	var b []byte
 	for _, v := range []float64{1.5, -2, math.Inf(1)} {
@@ -30,7 +30,7 @@ func TestView(t *testing.T) {
 	}
 }
 
-// TestAppend writes what View reads.
+// TestAppend checks that View reads what Append writes.
 func TestAppend(t *testing.T) {
 	b := Append([]byte{9}, []float32{1, -2})
 	if want := []byte{9, 0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0}; !bytes.Equal(b, want) {

@@ -1,14 +1,14 @@
-// Package treeldl has symmetric matrices over the nodes of a tree, in which off-diagonal
-// entries exist only between a node and its ancestors. They are factored leaf by leaf without
-// fill, as the ancestors of a node are ancestors of each other.
+// Package treeldl stores and factors symmetric matrices over the nodes of a tree in which
+// off-diagonal entries exist only between a node and its ancestors. They are factored as L D L'
+// from the leaves up, without fill-in, because the ancestors of a node are ancestors of each other.
 //
 // Node 0 is the root and has no row. Parents come before their children.
 package treeldl
 
 import "math"
 
-// Shape says where entries are stored: that of node n and its k-th ancestor is number Begin[n]+k.
-// The parent is the 0th ancestor, and the root does not count.
+// Shape says where entries are stored: the entry of node n and its k-th ancestor has the index
+// Begin[n]+k. The parent is the 0th ancestor, and the root is not counted.
 type Shape struct {
 	Parent []int32
 	// Begin has one element more than there are nodes.
@@ -27,7 +27,7 @@ func NewShape(parent []int32) *Shape {
 	return s
 }
 
-// Matrix is a symmetric matrix of a shape, or its factors L and D.
+// Matrix is a symmetric matrix of a shape, or its factors L and D. Solve needs the factors.
 type Matrix struct {
 	*Shape
 	Diagonal []float64
@@ -39,9 +39,9 @@ func (s *Shape) New() *Matrix {
 	return &Matrix{s, make([]float64, len(s.Parent)), make([]float64, s.Begin[len(s.Parent)])}
 }
 
-// Factor sets f to the factors of m - shift I over nodes from to to-1, which must be one or several
-// whole subtrees. It returns the number of pivots that are not above zero, which is the number of
-// eigenvalues of m that are at most shift.
+// Factor sets f to the factors of m - shift I over the nodes from, .., to-1, which must be one or
+// several complete subtrees. It returns the number of pivots that are not above zero, which is the
+// number of eigenvalues of m that are at most shift.
 func (m *Matrix) Factor(f *Matrix, shift float64, from, to int) (low int) {
 	for n := from; n < to; n++ {
 		f.Diagonal[n] = m.Diagonal[n] - shift
@@ -70,7 +70,7 @@ func (m *Matrix) Factor(f *Matrix, shift float64, from, to int) (low int) {
 	return low
 }
 
-// Solve replaces v, which holds nodes from to to-1, by the solution of the factored system.
+// Solve replaces v, which holds the nodes from, .., to-1, by the solution of the factored system.
 func (f *Matrix) Solve(v []float64, from, to int) {
 	for n := to - 1; n >= from; n-- {
 		x := v[n-from]
@@ -96,7 +96,7 @@ func (f *Matrix) Solve(v []float64, from, to int) {
 // Least returns the smallest eigenvalue, up to rounding, by bisection.
 func (m *Matrix) Least() float64 {
 	f, n := m.New(), len(m.Parent)
-	low, high := math.Inf(1), math.Inf(1) // Gershgorin's bound, and a diagonal entry
+	low, high := math.Inf(1), math.Inf(1) // Gershgorin's lower bound, and a diagonal entry
 	sum := make([]float64, n)
 	for i := range n {
 		a := m.Parent[i]

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// random is a matrix over a random tree, positive definite by its diagonal if it is asked to be.
+// random returns a matrix over a random tree. If definite is set, it is diagonally dominant and
+// thus positive definite.
 func random(r *rand.Rand, nodes int, definite bool) *Matrix {
 	parent := []int32{-1}
 	for n := 1; n < nodes; n++ {
@@ -42,7 +43,7 @@ func (m *Matrix) times(v []float64) []float64 {
 	return out
 }
 
-// TestSolve: the matrix times the solution is the right-hand side.
+// TestSolve checks that the matrix times the solution is the right-hand side.
 func TestSolve(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 50 {
@@ -66,7 +67,7 @@ func TestSolve(t *testing.T) {
 	}
 }
 
-// TestLeast: the smallest eigenvalue is the least of Jacobi's method.
+// TestLeast compares the smallest eigenvalue with that of Jacobi's method.
 func TestLeast(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 1))
 	for range 40 {
@@ -78,7 +79,7 @@ func TestLeast(t *testing.T) {
 	}
 }
 
-// jacobi is the least eigenvalue by rotations of the dense matrix.
+// jacobi returns the smallest eigenvalue by rotations of the dense matrix.
 func jacobi(m *Matrix, n int) float64 {
 	a := make([][]float64, n-1)
 	for k := range a {

@@ -14,7 +14,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write all.go anew")
 
-// TestAll: all.go imports both halves of each method that has a folder here, and its predictor if it has one.
+// TestAll checks that all.go imports both halves of each method that has a folder here, and its
+// predictor if it has one.
 func TestAll(t *testing.T) {
 	halves, err := filepath.Glob("../*/plan/*.go")
 	if err != nil {
@@ -52,8 +53,8 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// TestSameMethods: coordinator and worker know the same methods, and another one is told to be
-// this worker's lack.
+// TestSameMethods checks that coordinator and worker have the same methods, and that the error for
+// another one names this worker's lack.
 func TestSameMethods(t *testing.T) {
 	names := registry.Names()
 	slices.Sort(names)

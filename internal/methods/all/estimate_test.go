@@ -12,8 +12,9 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// TestEveryMethodTellsWhatItTakes: who tells a user, refuses a job or sizes a container knows
-// of a method what its estimate says. So each says all of it, and more for more data.
+// TestEveryMethodTellsWhatItTakes checks that each method's estimate is complete and grows with the
+// data. It is the only source for what a user is told, for refusing a job, and for the size of a
+// container.
 func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 	for _, m := range registry.All() {
 		of := func(times uint64) *registry.Job {
@@ -24,8 +25,9 @@ func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 			}
 			spec.Options.Method = m.Name()
 			var err error
-			for _, st := range []*taxonv1.Structure{spec.Structure, nil} { // some train without one
-				for _, spec.Options.Loss = range []string{"hinge", ""} { // some have one loss alone
+			for _, st := range []*taxonv1.Structure{spec.Structure, nil} { // some methods train without a structure
+				for _, loss := range []string{"hinge", ""} { // some methods have a single loss
+					spec.Options.Set("loss", loss)
 					spec.Structure = st
 					var j *registry.Job
 					if j, err = registry.Prepare(spec); err == nil {
@@ -59,13 +61,12 @@ func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 	}
 }
 
-// TestUnlearned: a job whose hierarchy was to be learned and is not there is not trained flat.
+// TestUnlearned checks that a job whose hierarchy should have been learned is not trained flat if
+// the hierarchy is missing.
 func TestUnlearned(t *testing.T) {
 	spec := methodtest.WordNetLike(200, 50)
 	spec.Options.Method = "rr-svm"
-	if err := spec.Options.Set("families", "7"); err != nil {
-		t.Fatal(err)
-	}
+	spec.Options.Set("families", 7)
 	if _, err := registry.Prepare(spec); err != nil {
 		t.Error(err)
 	}
@@ -75,13 +76,14 @@ func TestUnlearned(t *testing.T) {
 	}
 }
 
-// TestTraitsOfMethods: what the trainer asks of a method besides its plan.
+// TestTraitsOfMethods checks the traits that the trainer uses.
 func TestTraitsOfMethods(t *testing.T) {
 	if all, each := strings.Join(registry.Precise(false), " "), strings.Join(registry.Precise(true),
 		" "); all != "hblr-m1 hblr-m2 hblr-m3" || each != "hblr-m2" {
 		t.Errorf("precisions are in models of %s, for each feature in those of %s", all, each)
 	}
-	free := &taxonv1.JobSpec{Options: &taxonv1.Options{}, Structure: &taxonv1.Structure{Graph: true}}
+	free := &taxonv1.JobSpec{Options: methodtest.Options("", "anchor", 0),
+		Structure: &taxonv1.Structure{Graph: true}}
 	for _, name := range registry.Names() {
 		free.Options.Method = name
 		if family := slices.Contains([]string{"rr-svm", "rr-lr", "bsvm", "blr"},
@@ -101,9 +103,9 @@ func TestTraitsOfMethods(t *testing.T) {
 	}
 }
 
-// TestEveryMethodSaysWhatItDoesNotTake: of each method and each kind of data and structure that it
-// may not take, whether a job is refused, with the method's name in the words; a new method has to
-// be entered here.
+// TestEveryMethodSaysWhatItDoesNotTake checks, for each method and each kind of data and structure,
+// whether a job is refused with a message that names the method. A new method must be added to the
+// table.
 func TestEveryMethodSaysWhatItDoesNotTake(t *testing.T) {
 	const (
 		graphs = 1 << iota
@@ -126,7 +128,7 @@ func TestEveryMethodSaysWhatItDoesNotTake(t *testing.T) {
 			t.Errorf("%s is not in the table", m.Name())
 		}
 		for bit, change := range map[int]func(*taxonv1.JobSpec){
-			// a tree, or for flat methods none, and a label each: all take that
+			// a tree (none for flat methods) and one label per instance: all methods accept that
 			0:       func(*taxonv1.JobSpec) {},
 			graphs:  func(s *taxonv1.JobSpec) { s.Structure.Graph = true },
 			flat:    func(s *taxonv1.JobSpec) { s.Structure = nil },
@@ -134,9 +136,10 @@ func TestEveryMethodSaysWhatItDoesNotTake(t *testing.T) {
 			none:    func(s *taxonv1.JobSpec) { s.Data.NoLabel = 5 },
 		} {
 			spec := methodtest.WordNetLike(200, 50)
-			spec.Options.Method, spec.Options.Loss = m.Name(), ""
+			spec.Options.Method = m.Name()
+			spec.Options.Set("loss", "")
 			if o := registry.Find(m.Name(), "loss"); o != nil {
-				spec.Options.Loss = o.Default
+				spec.Options.Set("loss", o.Default)
 			}
 			if registry.Unstructured(m.Name()) && bit != graphs {
 				spec.Structure = nil

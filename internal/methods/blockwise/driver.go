@@ -1,9 +1,10 @@
-// Package blockwise drives methods whose problems are each solved by one task. Each problem is an
-// item. A sweep is one step, with a task for each problem that is not solved yet. A task
-// continues from the value that the problem's last task wrote, and reports P and D. So several
-// problems, and many trainings, run side by side. A single problem runs on one thread.
+// Package blockwise drives methods whose training consists of independent problems, each of which a
+// single task solves. Each problem is an item. A sweep is one step, with one task for each unsolved
+// problem. A task continues from the value that the problem's previous task wrote, and reports the
+// primal objective P and the dual D. So several problems, and several trainings, run in parallel; a
+// single problem runs on one thread.
 //
-// Methods of such problems share the driver and the parameters of its tasks: params.go.
+// These methods share the driver and the parameters of its tasks (params.go).
 package blockwise
 
 import (
@@ -15,64 +16,88 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Setup is what a method says of its problems.
+// Setup describes a method's problems to the driver.
 type Setup struct {
-	// the family of values, one a problem, that a solve continues from
+	// Value is the family of values, one per problem, from which a task continues.
 	Value string
-	// whose problem each is, for per_node of the report; nil: there is one
-	Nodes  []string
-	Report map[string]any // more of the report
+
+	// Nodes names the node of each problem, for the report's per_node. A nil Nodes stands for a
+	// single problem.
+	Nodes []string
+
+	// Report holds further entries of the report. It may be nil.
+	Report map[string]any
 }
 
-// stage is the place of a step within its sweep.
+// stage identifies a step within its sweep.
 type stage uint8
 
 const (
 	stageSolve    stage = iota
-	stageEvaluate       // the sweep's weights are written, to be evaluated
+	stageEvaluate       // the weights of the sweep are written, to be evaluated
 	stageEmit           // the final weights are written
 	stageEnd            // nothing is left to do
 )
 
 const (
-	// sweepEpochs bounds the passes of a sweep. Dense data of few features take hundreds, and a
-	// pass over the working sets costs little compared with a pass over all classes.
+	// sweepEpochs bounds the passes of a sweep over its working sets. Dense data with few features
+	// take hundreds of passes, and such a pass is cheap compared with a pass over all classes.
 	sweepEpochs = 300
-	// stationarySweeps is the number of sweeps in a row after which a job ends if none lowers the
-	// gap by a tenth or raises D by a thousandth of it.
+
+	// stationarySweeps is the number of consecutive sweeps without progress after which a job ends.
+	// A sweep makes progress if it lowers the gap by a tenth or raises D by a thousandth of the
+	// gap.
 	stationarySweeps = 10
 	stationaryRise   = 1e-3
 )
 
-// state is what a checkpoint holds of a driver.
+// state is the driver's part of a checkpoint.
 type state struct {
 	Stage     stage
-	Sweep     uint32 // under way, from 1
+	Sweep     uint32 // the current sweep, from 1
 	TimeUp    bool   `json:",omitempty"`
-	Certified bool   // Last is set
+	Certified bool   // whether Last is set
 	Last      method.Certificate
-	// of each problem, once they are solved, where there are several
-	Primal     []float64 `json:",omitempty"`
-	Dual       []float64 `json:",omitempty"`
-	Best       float64   // smallest gap that was a tenth below the one before it
-	StallCount uint32    // sweeps in a row that changed next to nothing
+
+	// Primal holds P of each problem, once the problems have been solved. It is nil for a single
+	// problem.
+	Primal []float64 `json:",omitempty"`
+
+	// Dual holds D of each problem, as Primal holds P.
+	Dual []float64 `json:",omitempty"`
+
+	// Best is the last gap that was below 0.9 of the best before it.
+	Best float64
+
+	// StallCount counts the last consecutive sweeps without progress.
+	StallCount uint32
 	StoppedBy  string
 }
 
-// driver runs sweep after sweep until the gap is small enough.
+// driver repeats sweeps until the gap is within the tolerance or another criterion ends the job.
 type driver struct {
 	state
 	Setup
-	problems  uint32
-	gap       float64
-	maxSweeps uint32
-	evalEvery uint32
+	settings
+	problems uint32
 }
 
-// New makes a driver, from nothing or from the state in a checkpoint.
+// settings are the options that the driver uses.
+type settings struct {
+	Gap       float64 `option:"gap"`
+	MaxSweeps uint32  `option:"max-sweeps"`
+	EvalEvery uint32  `option:"eval-every"`
+}
+
+// options are the options that every method with such a driver has.
+var options = []method.Option{method.GapWanted, method.EvalEvery}
+
+// New returns a driver, which begins at s if s holds the state of a checkpoint.
 func New(o *taxonv1.Options, setup Setup, s method.State) (method.Driver, error) {
-	d := &driver{state: state{Sweep: 1}, Setup: setup, problems: uint32(max(len(setup.Nodes), 1)),
-		gap: o.GetGap(), maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
+	d := &driver{state: state{Sweep: 1}, Setup: setup, problems: uint32(max(len(setup.Nodes), 1))}
+	if err := method.ReadOptions(o, options, &d.settings); err != nil {
+		return nil, err
+	}
 	if err := method.Restore(s, &d.state, &d.Stage, stageEnd); err != nil {
 		return nil, err
 	}
@@ -87,7 +112,7 @@ func (d *driver) State() method.State { return method.Encode(&d.state) }
 
 // Progress implements method.Driver.
 func (d *driver) Progress() method.Progress {
-	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.gap, MaxSweeps: d.maxSweeps}
+	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.Gap, MaxSweeps: d.MaxSweeps}
 	if d.Certified {
 		last := d.Last
 		p.Certificate = &last
@@ -96,7 +121,7 @@ func (d *driver) Progress() method.Progress {
 	return p
 }
 
-// report is what the method's report has of its own.
+// report returns the method's own entries of the report, or nil if there are none.
 func (d *driver) report() json.RawMessage {
 	if d.Report == nil && d.Nodes == nil {
 		return nil
@@ -111,10 +136,10 @@ func (d *driver) report() json.RawMessage {
 	return method.Encode(out)
 }
 
-// open lists the runs of problems that are not solved yet: their beginnings and ends.
+// open lists the runs of consecutive unsolved problems, as [begin, end).
 func (d *driver) open() (runs [][2]uint32) {
 	for k := range d.problems {
-		if len(d.Primal) > 0 && method.RelativeGap(d.Primal[k], d.Dual[k]) <= d.gap {
+		if len(d.Primal) > 0 && method.RelativeGap(d.Primal[k], d.Dual[k]) <= d.Gap {
 			continue
 		}
 		if n := len(runs); n > 0 && runs[n-1][1] == k {
@@ -141,8 +166,8 @@ func (d *driver) Step() (method.Step, bool) {
 	switch d.Stage {
 	case stageSolve:
 		tasks.Op, tasks.Writes = OpSolve, []string{d.Value}
-		tasks.Params = method.Encode(Solve{Gap: d.gap, Epochs: sweepEpochs})
-		tasks.Late = method.Encode(Solve{Gap: d.gap, Epochs: 1})
+		tasks.Params = method.Encode(Solve{Gap: d.Gap, Epochs: sweepEpochs})
+		tasks.Late = method.Encode(Solve{Gap: d.Gap, Epochs: 1})
 		for _, run := range d.open() {
 			tasks.First, tasks.Count = run[0], run[1]-run[0]
 			s.Tasks = append(s.Tasks, tasks)
@@ -163,14 +188,14 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	switch d.Stage {
 	case stageSolve:
 		p, dual, ok := d.fold(all)
-		if !ok { // left out, as the time is up
+		if !ok { // the task was left out because the time is up
 			d.giveUp()
 			return method.Outcome{}, nil
 		}
 		if err := d.certify(p, dual); err != nil {
 			return method.Outcome{}, err
 		}
-		if d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 {
+		if d.EvalEvery > 0 && d.Sweep%d.EvalEvery == 0 {
 			d.Stage = stageEvaluate
 			return method.Outcome{}, nil
 		}
@@ -183,7 +208,8 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	return method.Outcome{}, nil
 }
 
-// fold takes the figures of the solved problems and adds up those of all. ok: all are known.
+// fold stores the figures of the problems that this step has solved, and returns the sums of P and
+// D over all problems. ok is false if no problem was solved.
 func (d *driver) fold(all []method.Sums) (p, dual float64, ok bool) {
 	if d.Nodes == nil {
 		if len(all) != 1 || all[0] == nil {
@@ -211,7 +237,7 @@ func (d *driver) fold(all []method.Sums) (p, dual float64, ok bool) {
 	return p, dual, ok
 }
 
-// certify sets the certificate of the sweep.
+// certify sets the certificate of the sweep and updates the stall count.
 func (d *driver) certify(p, dual float64) error {
 	gap := method.RelativeGap(p, dual)
 	if err := method.CheckFinite(p, gap); err != nil {
@@ -229,7 +255,7 @@ func (d *driver) certify(p, dual float64) error {
 	return nil
 }
 
-// endSweep commits the sweep, and ends the job or goes to the next one.
+// endSweep commits the sweep. It ends the job or begins the next sweep.
 func (d *driver) endSweep() method.Outcome {
 	if d.stop() {
 		d.Stage = stageEmit
@@ -239,34 +265,34 @@ func (d *driver) endSweep() method.Outcome {
 	return method.Outcome{SweepDone: true, Certified: true, Phase: OpSolve}
 }
 
-// stop applies the stopping rules, the tolerance first.
+// stop applies the stopping criteria, the tolerance first.
 func (d *driver) stop() bool {
-	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.gap, d.Sweep, d.maxSweeps, d.state.TimeUp,
+	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.Gap, d.Sweep, d.MaxSweeps, d.state.TimeUp,
 		d.StallCount >= stationarySweeps)
 	return d.StoppedBy != ""
 }
 
-// leaves says whether the current step may be left out. The first sweep's may not: without it
-// there is no result.
+// leaves reports whether the current step may be left out once the time is up. The first sweep may
+// not, because without it there is no result.
 func (d *driver) leaves() bool { return d.Sweep > 1 && d.Stage == stageSolve }
 
-// giveUp ends the job with the result of the last sweep.
+// giveUp ends the job with the result of the previous sweep.
 func (d *driver) giveUp() {
 	d.Sweep--
 	d.StoppedBy, d.Stage = method.StoppedByMaxTime, stageEmit
 }
 
-// TimeUp implements method.Driver. A sweep that no worker has begun is left out, but the first
-// one is only shortened.
-func (d *driver) TimeUp(up bool) method.Late {
+// TimeUp implements method.Driver. A sweep that no worker has begun is left out. The first sweep is
+// only shortened.
+func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
 	switch {
 	case up && d.leaves():
-		return method.LateLeave
+		return method.Skip
 	case up && d.Stage == stageSolve:
-		return method.LateShort
+		return method.RunReduced
 	}
-	return method.LateRun
+	return method.RunFull
 }
 
 // Resume implements method.Driver.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -18,7 +19,7 @@ func driverOf(t *testing.T, o *taxonv1.Options, s method.State) *driver {
 	return d.(*driver)
 }
 
-// commit ends the step under way; a sweep's P is 10 and its D below by a share.
+// commit commits the current step with P = 10 and D below it by a share.
 func commit(t *testing.T, d *driver, share float64) method.Outcome {
 	t.Helper()
 	out, err := d.Commit([]method.Sums{{SumPrimal: 10, SumDual: 10 * (1 - share)}})
@@ -28,10 +29,10 @@ func commit(t *testing.T, d *driver, share float64) method.Outcome {
 	return out
 }
 
-// TestSteps: sweeps, evaluations where they are asked for, and the weights; a driver from a
-// checkpoint goes on alike.
+// TestSteps checks the order of sweeps, requested evaluations and the final weights. A driver
+// restored from a checkpoint must behave alike.
 func TestSteps(t *testing.T) {
-	o := &taxonv1.Options{Gap: 0.01, EvalEvery: 2}
+	o := methodtest.Options("msvm", "gap", 0.01, "eval_every", 2)
 	d := driverOf(t, o, nil)
 	s, ok := d.Next()
 	if !ok || s.Emit || len(s.Tasks) != 1 || s.Tasks[0].Count != 1 || s.Tasks[0].Op != OpSolve ||
@@ -68,45 +69,46 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestStops: by a cap, and where neither figure moves.
+// TestStops checks that a cap ends a job, and that a job ends if neither P nor D moves.
 func TestStops(t *testing.T) {
-	d := driverOf(t, &taxonv1.Options{Gap: 0.01, MaxSweeps: 2}, nil)
+	d := driverOf(t, methodtest.Options("msvm", "gap", 0.01, "max_sweeps", 2), nil)
 	commit(t, d, 0.2)
 	commit(t, d, 0.1)
 	if d.StoppedBy != "max_sweeps" {
 		t.Errorf("stopped by %q", d.StoppedBy)
 	}
-	d = driverOf(t, &taxonv1.Options{Gap: 0.01, MaxSweeps: 3}, d.State())
+	d = driverOf(t, methodtest.Options("msvm", "gap", 0.01, "max_sweeps", 3), d.State())
 	if d.Resume(false); d.StoppedBy != "" || d.Sweep != 3 || d.Stage != stageSolve {
 		t.Errorf("with another cap: %+v", d.state)
 	}
-	d = driverOf(t, &taxonv1.Options{Gap: 0.01}, nil)
+	d = driverOf(t, methodtest.Options("msvm", "gap", 0.01), nil)
 	for range 1 + stationarySweeps {
 		commit(t, d, 0.1)
 	}
 	if d.StoppedBy != "stationary" {
 		t.Errorf("%+v", d.state)
 	}
-	d = driverOf(t, &taxonv1.Options{Gap: 0.01}, nil)
+	d = driverOf(t, methodtest.Options("msvm", "gap", 0.01), nil)
 	if _, err := d.Commit([]method.Sums{{SumPrimal: math.Inf(1), SumDual: 0}}); err == nil {
 		t.Error("an infinite objective passes")
 	}
 }
 
-// TestTimeUp: the first sweep is made short, a later one that nobody has is left out.
+// TestTimeUp checks that the first sweep is shortened, and that a later sweep that no worker has
+// begun is left out.
 func TestTimeUp(t *testing.T) {
-	o := &taxonv1.Options{Gap: 0.01}
+	o := methodtest.Options("msvm", "gap", 0.01)
 	d := driverOf(t, o, nil)
-	if late := d.TimeUp(true); late != method.LateShort {
+	if late := d.TimeUp(true); late != method.RunReduced {
 		t.Errorf("the first sweep: %v", late)
 	}
 	commit(t, d, 0.2)
-	if d.StoppedBy != "max_time" || d.Sweep != 1 || d.Stage != stageEmit || d.TimeUp(true) != method.LateRun {
+	if d.StoppedBy != "max_time" || d.Sweep != 1 || d.Stage != stageEmit || d.TimeUp(true) != method.RunFull {
 		t.Errorf("%+v", d.state)
 	}
 	d = driverOf(t, o, nil)
 	commit(t, d, 0.2)
-	if late := d.TimeUp(true); late != method.LateLeave {
+	if late := d.TimeUp(true); late != method.Skip {
 		t.Errorf("the second sweep: %v", late)
 	}
 	left := driverOf(t, o, d.State())
@@ -121,10 +123,11 @@ func TestTimeUp(t *testing.T) {
 	}
 }
 
-// TestSeveralProblems: those that are solved are left alone; the figures are the sums, and each
-// problem's stand in the report; a driver from a checkpoint goes on alike.
+// TestSeveralProblems checks that solved problems are left alone, that the certificate has the sums
+// over all problems, and that the report lists each problem. A driver restored from a checkpoint
+// must behave alike.
 func TestSeveralProblems(t *testing.T) {
-	o := &taxonv1.Options{Gap: 0.01}
+	o := methodtest.Options("msvm", "gap", 0.01)
 	setup := Setup{Value: "dual", Nodes: []string{"a", "b", "c", "d"}, Report: map[string]any{"x": 1}}
 	of := func(s method.State) *driver {
 		d, err := New(o, setup, s)

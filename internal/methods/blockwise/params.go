@@ -2,28 +2,32 @@ package blockwise
 
 import "taxon/coordinator/method"
 
-// The list of items, and the operations on them.
+// These are the list of items, and the operations on them.
 const (
-	Problems = 0 // the problems
+	Problems = 0 // the list of problems
 
-	OpSolve = "solve" // a sweep of one: params Solve
-	OpEmit  = "emit"  // write its weights; no parameters
+	OpSolve = "solve" // one sweep of a problem; its parameters are Solve
+	OpEmit  = "emit"  // writes the problem's weights; it has no parameters
 )
 
-// Figures of a task, in the order of method.Sums. A method's own come after them.
+// These are the figures of a task, in the order of method.Sums. The figures of a method come after
+// them.
 const (
-	SumPrimal = iota // P at the weights as they would be written
-	SumDual          // D
+	SumPrimal = iota // P at the weights, rounded as they are written
+	SumDual          // D at the duals
 	Figures
 )
 
-// Sums names the figures of the methods' plans.
+// Sums returns the names of a task's figures: the common ones and the method's own.
 func Sums(own ...method.Sum) []method.Sum {
 	return append([]method.Sum{{Name: "primal"}, {Name: "dual"}}, own...)
 }
 
-// Solve are the parameters of OpSolve.
+// Solve holds the parameters of OpSolve.
 type Solve struct {
-	Gap    float64 // the relative gap that is wanted
-	Epochs int     // passes at most
+	// Gap is the relative duality gap at which the problem is solved.
+	Gap float64
+
+	// Epochs is the largest number of passes over the working sets.
+	Epochs int
 }

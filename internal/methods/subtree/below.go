@@ -1,5 +1,5 @@
-// Package subtree gathers the instances below a node of a tree as a matrix of their own, for methods
-// that solve a problem a node.
+// Package subtree gathers the instances below a node of a tree as a matrix of their own, for
+// methods that solve one problem per node.
 package subtree
 
 import (
@@ -11,7 +11,7 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// Data is a data set with the tree of its classes. For several goroutines.
+// Data is a data set with the tree of its classes. Several goroutines may use it.
 type Data struct {
 	set  *dataset.Set
 	tree *taxonomy.Tree
@@ -20,8 +20,8 @@ type Data struct {
 	free sync.Pool // *places, all zero
 }
 
-// New is the data of a job. all: where problems are nested, those of the roots have all instances,
-// labelled or not.
+// New returns the data of a job. If all is set, the problems of the roots contain all instances,
+// labelled or not, as nested problems require.
 func New(set *dataset.Set, tree *taxonomy.Tree, all bool) *Data {
 	d := &Data{set: set, tree: tree, end: tree.SubtreeEnd(), all: all}
 	d.free.New = func() any {
@@ -30,20 +30,27 @@ func New(set *dataset.Set, tree *taxonomy.Tree, all bool) *Data {
 	return d
 }
 
-// places are where rows and columns of the data stand in a problem, from 1; 0: not in it.
+// places maps rows and columns of the data to their index in a problem plus 1. It is 0 for those
+// outside the problem.
 type places struct{ row, column []uint32 }
 
-// Problem is a node's: the rows below it, without the features that none of them has.
+// Problem is the problem of a node: the rows below it, without the features that none of them has.
 type Problem struct {
-	X        *sparse.Matrix // the data's own where all rows are below
-	Weight   []float64      // of the rows; nil: all are 1
-	Positive [][]uint32     // of each child: its rows, ascending
-	features []uint32       // column of X -> column of the data; nil: the same
-	width    uint32         // columns of the data
+	// X holds the rows. It is the data's own matrix if all rows are below the node.
+	X *sparse.Matrix
+
+	// Weight holds the weights of the rows. A nil Weight gives each row weight 1.
+	Weight []float64
+
+	// Positive lists the rows of each child, ascending.
+	Positive [][]uint32
+	// features maps a column of X to the column of the data. It is nil if they are the same.
+	features []uint32
+	width    uint32 // columns of the data
 }
 
-// rows are the instances with a label at or below node n, ascending; n = -1: those with any
-// label of the tree.
+// rows returns the instances with a label at or below node n, ascending. If n is -1, it returns
+// those with any label of the tree.
 func (d *Data) rows(n int32) []uint32 {
 	first, end := int32(0), int32(d.tree.Len())
 	if n >= 0 {
@@ -59,7 +66,7 @@ func (d *Data) rows(n int32) []uint32 {
 	return slices.Compact(out)
 }
 
-// rowsAt are the instances of the problem at node n.
+// rowsAt returns the instances of the problem at node n.
 func (d *Data) rowsAt(n int32) []uint32 {
 	if !d.all || n >= 0 && d.tree.Kind[n] != taxonomy.Virtual {
 		return d.rows(n)
@@ -71,8 +78,8 @@ func (d *Data) rowsAt(n int32) []uint32 {
 	return all
 }
 
-// Node gathers the problem of a node, -1 the root that is not written, for some of its
-// children. Its cost is that of the rows below the node, whatever else the data holds.
+// Node gathers the problem of a node for some of its children. Node -1 is the root that is not
+// stored. The cost is linear in the rows below the node, regardless of the size of the data.
 func (d *Data) Node(node int32, children []uint32) *Problem {
 	x, at := d.set.Matrix, d.free.Get().(*places)
 	p := &Problem{X: x, Weight: d.set.Weight, width: uint32(x.Cols)}
@@ -97,7 +104,7 @@ func (d *Data) Node(node int32, children []uint32) *Problem {
 	return p
 }
 
-// gather copies the rows. column is all zero, and so it is left.
+// gather copies the rows. column must be all zero before the call, and is all zero after it.
 func (p *Problem) gather(set *dataset.Set, rows []uint32, column []uint32) {
 	index, value := make([][]uint32, len(rows)), make([][]float32, len(rows))
 	p.features = []uint32{}
@@ -132,7 +139,7 @@ func (p *Problem) gather(set *dataset.Set, rows []uint32, column []uint32) {
 	}
 }
 
-// ColumnsOf turns columns of the problem, the bias last, into those of the data.
+// ColumnsOf converts columns of the problem, with the bias last, to columns of the data.
 func (p *Problem) ColumnsOf(columns []uint32) []uint32 {
 	if p.features == nil {
 		return columns

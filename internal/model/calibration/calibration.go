@@ -1,9 +1,9 @@
-// Package calibration turns scores into probabilities, by a temperature or by isotonic
-// regression. They are fitted to the scores of instances that the model was not trained on. Maths
-// on slices.
+// Package calibration converts scores into probabilities, by a temperature or by isotonic
+// regression, fitted to the scores of instances that the model was not trained on. It works on
+// slices and needs no model.
 //
-// The order of an instance's classes never changes, and so its labels don't. By levels the order
-// of probabilities may change, and labels still follow the scores.
+// The order of an instance's classes never changes, so its labels do not either. With Levels the
+// order of probabilities may change, and labels still follow the scores.
 package calibration
 
 import (
@@ -13,46 +13,54 @@ import (
 	"sort"
 )
 
-// Kinds of calibration.
+// The kinds of calibration.
 const (
-	// scores times a number, shifted where classes are judged one by one
+	// Temperature multiplies scores by a number and, where classes are judged one by one, shifts
+	// them.
 	Temperature = "temperature"
-	Isotonic    = "isotonic" // a monotone function of what the temperature gives
-	// one for each level of the hierarchy, where instances have one label
+	// Isotonic is a monotone function of Temperature's probabilities.
+	Isotonic = "isotonic"
+	// Levels has a temperature for each level of the hierarchy. It needs single-label instances.
 	Levels = "levels"
 )
 
-// Kinds are all of them.
+// Kinds lists all kinds.
 var Kinds = []string{Temperature, Isotonic, Levels}
 
-// Calibration is calibration.json. Let s be an instance's scores. If each instance has one label
-// (Joint),
+// Calibration is the content of calibration.json. Let s be an instance's scores. If each instance
+// has one label (Joint),
 //
 //	q_k = exp(Slope s_k) / sum_j exp(Slope s_j)
 //
-// and otherwise q_k = 1 / (1 + exp(-Slope s_k - Offset)). A temperature's probabilities are q.
-// Isotonic ones are g(q_k), divided by their sum over the classes if Joint. g connects the knots
-// (X, Y) by straight lines and is constant outside of them. By levels q comes down the hierarchy,
-// see Way.Down.
+// and otherwise q_k = 1 / (1 + exp(-Slope s_k - Offset)). The probabilities of Temperature are q.
+// Those of Isotonic are g(q_k), divided by their sum over the classes if Joint, where g
+// interpolates the knots (X, Y) linearly and is constant outside of them. With Levels q is adjusted
+// down the hierarchy; see Way.Down.
 type Calibration struct {
-	Kind   string    `json:"kind"`
-	Joint  bool      `json:"joint"` // the probabilities of an instance's classes sum to 1
-	Slope  float64   `json:"slope"`
-	Offset float64   `json:"offset"`
-	X      []float64 `json:"x,omitempty"`      // ascending
-	Y      []float64 `json:"y,omitempty"`      // never falling, in (0, 1)
-	Powers []float64 `json:"powers,omitempty"` // of the levels, from the top
+	Kind string `json:"kind"`
+	// Joint reports that the probabilities of an instance's classes sum to 1.
+	Joint  bool    `json:"joint"`
+	Slope  float64 `json:"slope"`
+	Offset float64 `json:"offset"`
+	// X is ascending.
+	X []float64 `json:"x,omitempty"`
+	// Y is non-decreasing, in (0, 1).
+	Y []float64 `json:"y,omitempty"`
+	// Powers are those of the levels, from the top.
+	Powers []float64 `json:"powers,omitempty"`
 
 	HeldOut HeldOut `json:"held_out"`
 }
 
-// HeldOut describes the held-out instances that it was fitted on, and its quality there.
+// HeldOut describes the held-out instances on which a calibration was fitted, and its quality
+// there.
 type HeldOut struct {
-	Instances int     `json:"instances"`
-	LogLoss   float64 `json:"log_loss"` // a row, or if not Joint a row and class
+	Instances int `json:"instances"`
+	// LogLoss is the mean per row or, if not Joint, per row and class.
+	LogLoss float64 `json:"log_loss"`
 }
 
-// Check refuses values that Fit never returns.
+// Check returns an error for values that Fit never returns.
 func (c *Calibration) Check() error {
 	finite := func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 	switch {
@@ -78,11 +86,11 @@ func (c *Calibration) Check() error {
 	return nil
 }
 
-// Sums says whether probabilities need the sum of all classes' Raw.
+// Sums reports whether probabilities need the sum of all classes' Raw.
 func (c *Calibration) Sums() bool { return c.Joint && c.Kind == Isotonic }
 
-// Raw is the probability of a class with score s before it is divided by the sum of all classes';
-// norm is log sum_j exp(Slope s_j) if Joint.
+// Raw returns the probability of a class with score s before normalisation. If Joint, norm is log
+// sum_j exp(Slope s_j).
 func (c *Calibration) Raw(s, norm float64) float64 {
 	q := math.Exp(float64(c.Slope*s) - norm)
 	if !c.Joint {
@@ -94,7 +102,7 @@ func (c *Calibration) Raw(s, norm float64) float64 {
 	return q
 }
 
-// line is g.
+// line returns g(q).
 func (c *Calibration) line(q float64) float64 {
 	k := sort.SearchFloat64s(c.X, q)
 	switch {
@@ -107,8 +115,8 @@ func (c *Calibration) line(q float64) float64 {
 	return c.Y[k-1] + float64(t*(c.Y[k]-c.Y[k-1]))
 }
 
-// Row replaces the scores of all classes of an instance by their probabilities. By levels these
-// come down the hierarchy.
+// Row replaces the scores of all classes of an instance by their probabilities. With Levels they
+// are adjusted down the hierarchy.
 func (c *Calibration) Row(s []float64) {
 	norm := 0.0
 	if c.Joint {
@@ -126,7 +134,7 @@ func (c *Calibration) Row(s []float64) {
 	}
 }
 
-// logSum is log sum_j exp(a s_j).
+// logSum returns log sum_j exp(a s_j).
 func logSum(a float64, s []float64) float64 {
 	most, sum := math.Inf(-1), 0.0
 	for _, x := range s {

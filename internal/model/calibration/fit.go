@@ -8,15 +8,18 @@ import (
 	"slices"
 )
 
-// Sample are instances with the scores of all classes by a model that was trained without them.
+// Sample holds instances with the scores of all classes by a model that was trained without them.
 type Sample struct {
 	Classes int
-	Scores  []float64 // row by row
-	Truth   [][]int32 // row -> its classes, without those that the model lacks
-	Weight  []float64 // row -> weight; nil: all 1
+	// Scores are stored row by row.
+	Scores []float64
+	// Truth maps a row to its classes, without those that the model lacks.
+	Truth [][]int32
+	// Weight maps a row to its weight. If it is nil, all weights are 1.
+	Weight []float64
 }
 
-// MostScores bounds a sample.
+// MostScores bounds the number of scores in a sample.
 const MostScores = 8 << 20
 
 // Add appends a row.
@@ -27,13 +30,13 @@ func (s *Sample) Add(scores []float64, truth []int32, weight float64) {
 	s.Truth, s.Weight = append(s.Truth, slices.Clone(truth)), append(s.Weight, weight)
 }
 
-// farthest bounds scores.
+// farthest bounds the absolute value of scores.
 const farthest = 1e6
 
 func (s *Sample) row(i int) []float64 { return s.Scores[i*s.Classes : (i+1)*s.Classes] }
 
-// Fit makes the calibration of a kind with the least log-loss on the sample. joint: each row has
-// one label. By levels it needs the hierarchy and the nodes of the sample's classes.
+// Fit returns the calibration of a kind with the least log-loss on the sample. joint reports that
+// each row has one label. Levels needs the hierarchy and the nodes of the sample's classes.
 func Fit(s *Sample, kind string, joint bool, way *Way, nodes []int32) (*Calibration, error) {
 	c := &Calibration{Kind: Temperature, Joint: joint}
 	known := 0
@@ -69,17 +72,17 @@ func Fit(s *Sample, kind string, joint bool, way *Way, nodes []int32) (*Calibrat
 	return c, c.Check()
 }
 
-// leastSlope and mostSlope bound the factor of the scores. On rows that are all right, or all
-// wrong, the best factor is unbounded.
+// leastSlope and mostSlope bound the factor of the scores. If all rows are right, or all are wrong,
+// the best factor is unbounded.
 const (
 	leastSlope = 1e-4
 	mostSlope  = 1e4
 )
 
-// temperature is the a of least sum_i w_i (log sum_k exp(a s_ik) - a s_i,true).
+// temperature returns the a that minimises sum_i w_i (log sum_k exp(a s_ik) - a s_i,true).
 func (s *Sample) temperature() float64 { return bisect(s.rise) }
 
-// bisect returns the a at which the derivative of a loss is 0. The derivative rises with a.
+// bisect returns the a at which rise, the increasing derivative of a loss, is 0.
 func bisect(rise func(a float64) float64) float64 {
 	low, high := math.Log(leastSlope), math.Log(mostSlope)
 	for range 50 {
@@ -93,7 +96,7 @@ func bisect(rise func(a float64) float64) float64 {
 	return math.Exp((low + high) / 2)
 }
 
-// rise is the derivative of the loss by a.
+// rise returns the derivative of the loss with respect to a.
 func (s *Sample) rise(a float64) (sum float64) {
 	for i, truth := range s.Truth {
 		if len(truth) == 0 {
@@ -116,8 +119,8 @@ func (s *Sample) rise(a float64) (sum float64) {
 	return sum
 }
 
-// logistic is the regression of y on s over all rows and classes, by Newton's method: a and b of
-// 1/(1+exp(-a s - b)). The scores are scaled to a mean square of 1 in between.
+// logistic returns a and b of the logistic regression 1/(1+exp(-a s - b)) of y on s over all rows
+// and classes, by Newton's method. The scores are scaled to a mean square of 1 meanwhile.
 func (s *Sample) logistic() (a, b float64) {
 	unit := 0.0
 	for _, x := range s.Scores {
@@ -153,7 +156,7 @@ func (s *Sample) logistic() (a, b float64) {
 		haa, hbb = haa+1e-9, hbb+1e-9
 		det := float64(haa*hbb) - float64(hab*hab)
 		da, db := (float64(hbb*ga)-float64(hab*gb))/det, (float64(haa*gb)-float64(hab*ga))/det
-		if far := max(math.Abs(da), math.Abs(db)); far > 2 { // far from the end Newton's steps overshoot
+		if far := max(math.Abs(da), math.Abs(db)); far > 2 { // far from the optimum Newton steps overshoot
 			da, db = 2*da/far, 2*db/far
 		}
 		a, b = a-da, b-db
@@ -164,10 +167,9 @@ func (s *Sample) logistic() (a, b float64) {
 	return max(leastSlope, min(a/unit, mostSlope)), b
 }
 
-// isotonic returns the knots of the monotone function of q with the least squares over all rows
-// and classes. Neighbours that fall are pooled. Each pool is a knot: the means of its q and of
-// its y. A pool without a positive, or with positives only, gets half an instance of the other
-// kind.
+// isotonic returns the knots of the monotone least-squares function of q over all rows and classes.
+// Neighbouring values that decrease are pooled. Each pool is a knot, at the means of its q and its
+// y. A pool without positives, or of positives only, gets half an instance of the other kind.
 func (s *Sample) isotonic(c *Calibration) (x, y []float64) {
 	type pool struct{ weight, q, y float64 } // sums
 	pairs := make([]pool, 0, len(s.Scores))
@@ -219,7 +221,7 @@ func (s *Sample) isotonic(c *Calibration) (x, y []float64) {
 	return x, y
 }
 
-// loss is the mean log-loss, per row if joint, and otherwise per row and class.
+// loss returns the mean log-loss, per row if joint, and otherwise per row and class.
 func (s *Sample) loss(c *Calibration, way *Way, nodes []int32) float64 {
 	row := make([]float64, s.Classes)
 	var down []float64

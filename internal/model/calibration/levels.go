@@ -5,18 +5,23 @@ import (
 	"math"
 )
 
-// Way is a hierarchy for probabilities that come down it. Children come after their parents.
+// Way is a hierarchy along which probabilities are adjusted from the top down. Children follow
+// their parents in the numbering.
 type Way struct {
-	parent []int32 // node -> parent; -1: at the top
-	level  []int32 // node -> 0 at the top, then 1, ...
-	leaf   []bool
-	depth  int // levels that a choice is made at
+	// parent maps a node to its parent, or to -1 at the top.
+	parent []int32
+	// level maps a node to its level; the top is 0.
+	level []int32
+	leaf  []bool
+	// depth is the number of levels at which there is a choice.
+	depth int
 
-	// working memory by node; sum[n+1] is of n's children, sum[0] of the top
+	// mass, power, own and sum are working memory by node. sum[n+1] is that of n's children, and
+	// sum[0] that of the top.
 	mass, power, own, sum []float64
 }
 
-// NewWay prepares a hierarchy.
+// NewWay prepares a hierarchy given by the parents of its nodes.
 func NewWay(parent []int32) *Way {
 	n := len(parent)
 	w := &Way{parent: parent, level: make([]int32, n), leaf: make([]bool, n),
@@ -33,10 +38,11 @@ func NewWay(parent []int32) *Way {
 	return w
 }
 
-// Depth is the number of levels.
+// Depth returns the number of levels.
 func (w *Way) Depth() int { return w.depth }
 
-// gather sums the probabilities p of classes (node -> p, 0 where none) at and below each node.
+// gather sums the probabilities p of classes (by node, 0 where there is none) at and below each
+// node.
 func (w *Way) gather(p []float64) {
 	copy(w.mass, p)
 	for n := len(p) - 1; n >= 0; n-- {
@@ -46,9 +52,9 @@ func (w *Way) gather(p []float64) {
 	}
 }
 
-// Down replaces the probabilities of the classes. At each node those of its children, and of the
-// node's own class if it has one, are raised to the power of their level and divided by their
-// sum. A class's new probability is the product along its path.
+// Down adjusts the probabilities of the classes. At each node, the probabilities of its children,
+// and of the node's own class if it has one, are raised to the power of their level and normalised.
+// A class's new probability is the product along its path.
 func (w *Way) Down(powers, p []float64) {
 	w.gather(p)
 	clear(w.sum)
@@ -61,7 +67,7 @@ func (w *Way) Down(powers, p []float64) {
 		}
 	}
 	share := func(x float64, of int32) float64 {
-		if w.sum[of+1] == 0 { // nothing comes there
+		if w.sum[of+1] == 0 { // no probability reaches these nodes
 			return 0
 		}
 		return x / w.sum[of+1]
@@ -69,7 +75,7 @@ func (w *Way) Down(powers, p []float64) {
 	for n := range p {
 		reach := share(w.power[n], w.parent[n])
 		if up := w.parent[n]; up >= 0 {
-			reach *= w.mass[up] // by now how much comes to it
+			reach *= w.mass[up] // the probability that reaches the node
 		}
 		w.mass[n], p[n] = reach, reach
 		if !w.leaf[n] {
@@ -78,14 +84,14 @@ func (w *Way) Down(powers, p []float64) {
 	}
 }
 
-// choice is the choice of one row at one level: logarithms of probabilities, those of the right
-// one first.
+// choice is the choice of one row at one level: logarithms of probabilities, with the right one
+// first.
 type choice struct {
 	x      []float64
 	weight float64
 }
 
-// choices lists those of rows at all levels, by a temperature's probabilities.
+// choices lists the choices of the rows at all levels, by the probabilities of a temperature.
 func (s *Sample) choices(c *Calibration, w *Way, nodes []int32) [][]choice {
 	children := make([][]int32, len(w.parent)+1)
 	for n, p := range w.parent {
@@ -105,7 +111,7 @@ func (s *Sample) choices(c *Calibration, w *Way, nodes []int32) [][]choice {
 			class[n] = row[k]
 		}
 		w.gather(class)
-		add := func(right, of int32) { // right is of the children of a node, or the node itself
+		add := func(right, of int32) { // right is among the children of a node, or the node itself
 			level := 0
 			if of >= 0 {
 				level = int(w.level[of]) + 1
@@ -139,7 +145,8 @@ func (s *Sample) choices(c *Calibration, w *Way, nodes []int32) [][]choice {
 	return out
 }
 
-// choiceLoss is the summed log-loss of choices raised to a power, and its derivative by that.
+// choiceLoss returns the sum of the log-losses of choices raised to a power, and its derivative
+// with respect to the power.
 func choiceLoss(list []choice, power float64) (loss, rise float64) {
 	for _, k := range list {
 		norm := logSum(power, k.x)
@@ -153,8 +160,8 @@ func choiceLoss(list []choice, power float64) (loss, rise float64) {
 	return loss, rise
 }
 
-// powers returns the levels' powers. A power is fitted only where it is better than 1 on rows
-// that it was not fitted on. Each half of the rows tests the other's.
+// powers returns the levels' powers. A power is fitted only if it is better than 1 on rows on which
+// it was not fitted: each half of the rows tests the other's.
 func (s *Sample) powers(c *Calibration, w *Way, nodes []int32) ([]float64, error) {
 	if w.depth < 2 {
 		return nil, errors.New("by levels: the hierarchy has only one")

@@ -9,17 +9,18 @@ import (
 	"taxon/internal/model/scoring"
 )
 
-// thresholds are the rows of a coverage table.
+// thresholds are the probabilities of a coverage table.
 var thresholds = []float64{0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99}
 
 // coverage counts the outcomes of predictions that back off.
 type coverage struct {
 	sure *predict.Sure
 	rows int
-	at   []struct{ answered, correct, classes, right int } // by threshold
+	// at is by threshold.
+	at []struct{ answered, correct, classes, right int }
 }
 
-// newCoverage is nil where rows have several labels.
+// newCoverage returns an empty coverage. It is nil if rows have several labels.
 func newCoverage(m *model.Model) (*coverage, error) {
 	sure, err := predict.NewSure(m)
 	if err != nil || !sure.Joint() {
@@ -30,7 +31,7 @@ func newCoverage(m *model.Model) (*coverage, error) {
 	return c, nil
 }
 
-// add takes row i of a result and its true labels.
+// add adds row i of a result and its true labels.
 func (c *coverage) add(r *scoring.Result, i int, labels []string) {
 	c.rows++
 	c.sure.Take(r, i)

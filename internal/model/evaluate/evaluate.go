@@ -1,9 +1,9 @@
-// Package evaluate does the work of the verb eval: it measures a model, or files of predictions, on
-// labelled instances. It reads or predicts what package measure needs, for one model or file or in
-// comparison with others, and warns of labels that distort the measures.
+// Package evaluate implements the verb eval: it measures a model, or files of predictions, on
+// labelled instances. It reads or predicts the input of package measure, for one model or file or
+// for a comparison, and warns of labels that distort the measures.
 //
-// Errors that the user can fix are fs.InputErrors or carry an exit status (package exit). They
-// speak in terms of `taxon eval`'s flags.
+// Errors that the user can correct are fs.InputErrors or carry an exit status. They name options as
+// package option does.
 package evaluate
 
 import (
@@ -22,30 +22,46 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// Options say what is measured, and on what.
+// Options configure an evaluation.
 type Options struct {
-	Model       string         // a folder, or Predictions
-	Predictions string         // a file with a line of labels an instance
-	Rankings    string         // a file with a line of labels an instance, best first; ""
-	Data        predict.Input  // the truth
-	Hierarchy   string         // a file; "": the model's, if any
-	Compare     string         // a second model or file of predictions; "": none
-	Others      []string       // more of them, with Compare
-	Cutoff      predict.Cutoff // of models
-	Predictive  bool           // scores of Model are those of its predictive distribution
-	ByLevel     bool           // an error without a structure
-	BySize      bool           // an error without a model
-	Everything  bool           // by level and by size, where there are such figures
-	PerClass    bool           // figures of each class
-	// of predictions that back off; an error without probabilities
-	Coverage  bool
-	Confusion string // where what was taken for what is written; "": nowhere
-	// further numbers of places that rankings are measured at: p@k, ndcg@k
-	At          []int
-	Reliability string // where the reliability diagram is written; "": nowhere
+	// Model is the folder of a model. Either Model or Predictions is set.
+	Model string
+	// Predictions is a file with a line of labels per instance.
+	Predictions string
+	// Rankings is a file with a line of labels per instance, best first. It may be empty.
+	Rankings string
+	// Data has the true labels.
+	Data predict.Input
+	// Hierarchy is a file. If it is empty, the model's hierarchy is used, if it has one.
+	Hierarchy string
+	// Compare is a second model or file of predictions. If it is empty, nothing is compared.
+	Compare string
+	// Others lists further models or files to compare with. It needs Compare.
+	Others []string
+	// Cutoff applies to models.
+	Cutoff predict.Cutoff
+	// Predictive makes scores of Model those of its predictive distribution.
+	Predictive bool
+	// ByLevel requests the table by level. Without a structure it is an error.
+	ByLevel bool
+	// BySize requests the table by class size. Without a model it is an error.
+	BySize bool
+	// Everything requests the tables by level and by size where they are possible.
+	Everything bool
+	// PerClass requests the measures of each class.
+	PerClass bool
+	// Coverage requests the table of predictions that back off. Without probabilities it is an
+	// error.
+	Coverage bool
+	// Confusion is the file for the confusion counts. If it is empty, none is written.
+	Confusion string
+	// At lists further numbers of places for the measures of rankings: p@k, ndcg@k.
+	At []int
+	// Reliability is the file for the reliability diagram. If it is empty, none is written.
+	Reliability string
 }
 
-// Check refuses options that contradict each other.
+// Check returns an error for options that contradict each other.
 func (o *Options) Check() error {
 	switch {
 	case o.Model == "" && o.Predictions == "":
@@ -78,36 +94,42 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// evaluation is one run.
+// evaluation is the state of one run.
 type evaluation struct {
-	o      Options
-	ui     progress.Reporter
-	first  *model.Model // nil: predictions from a file
-	second *model.Model // nil: no comparison, or with a file
+	o  Options
+	ui progress.Reporter
+	// first is nil if the predictions are from a file.
+	first *model.Model
+	// second is nil without a comparison, or if that is with a file.
+	second *model.Model
 	opts   measure.Options
-	known  map[string]bool     // labels of the training data and of the data
-	truth  map[string]bool     // labels of the data
-	given  *taxonomy.Structure // from a file; nil: the model's, if any
+	// known holds the labels of the training data and of the data.
+	known map[string]bool
+	// truth holds the labels of the data.
+	truth map[string]bool
+	// given is the hierarchy from a file. If it is nil, the model's is used.
+	given  *taxonomy.Structure
 	warned map[string]bool
 
-	covered []measure.Covered // of the first model
+	// covered is that of the first model.
+	covered []measure.Covered
 	files   []predicted
 }
 
-// predicted are the labels in a file of predictions.
+// predicted holds the labels in a file of predictions.
 type predicted struct {
 	path  string
 	names map[string]bool
 }
 
-// Run opens the inputs and measures; with Compare against each model and file given.
+// Run opens the inputs and measures. With Compare it compares with each given model and file.
 func Run(ctx context.Context, o Options, ui progress.Reporter) (*measure.Result, error) {
 	r, err := run(ctx, o, ui)
 	if err != nil || len(o.Others) == 0 {
 		return r, err
 	}
 	r.Others = []measure.Against{{With: o.Compare, SignTest: r.SignTest, Wilcoxon: r.Wilcoxon, Other: r.Other}}
-	o.Confusion = "" // it was written by the first comparison
+	o.Confusion = "" // the first comparison has written it
 	for _, o.Compare = range o.Others {
 		next, err := run(ctx, o, ui)
 		if err != nil {
@@ -192,7 +214,7 @@ func run(ctx context.Context, o Options, ui progress.Reporter) (*measure.Result,
 	return &r, nil
 }
 
-// checkReliability refuses a diagram that can't be drawn, before the work begins.
+// checkReliability returns an error if the diagram cannot be drawn, before the work begins.
 func (e *evaluation) checkReliability() error {
 	if !e.first.HasProbabilities() {
 		return &fs.InputError{Path: e.first.Dir, Msg: fmt.Sprintf("a model of method %s gives no probabilities for "+
@@ -212,7 +234,7 @@ func (e *evaluation) close() {
 	}
 }
 
-// setOptions finds the class set, the class sizes and the structure.
+// setOptions determines the class set, the class sizes and the structure.
 func (e *evaluation) setOptions(ctx context.Context) error {
 	known := e.first
 	if known == nil {
@@ -328,10 +350,12 @@ func (e *evaluation) single(ctx context.Context) (measure.Result, error) {
 	return acc.Result(), nil
 }
 
-// IsModel tells a model, or the place of one in training, from a file of predictions.
+// IsModel reports whether a path is that of a model, or of one in training, and not of a file of
+// predictions.
 func IsModel(path string) bool { return model.IsModel(path) || model.IsUnfinished(path) }
 
-// compare measures two. The second's predictions are kept in memory while the first is streamed.
+// compare measures two models or files. The second's predictions are kept in memory while the first
+// is streamed.
 func (e *evaluation) compare(ctx context.Context) (measure.Result, error) {
 	cmp, err := measure.NewComparison(e.opts)
 	if err != nil {
@@ -383,7 +407,7 @@ func (e *evaluation) compare(ctx context.Context) (measure.Result, error) {
 	return r, nil
 }
 
-// changed is the error for data that changed between two readings.
+// changed returns the error for data that changed between two readings.
 func (e *evaluation) changed() error {
 	return fs.Inputf(e.o.Data.Path, 0, "the file changed while it was read")
 }

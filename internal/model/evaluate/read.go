@@ -19,11 +19,12 @@ import (
 type ids struct {
 	all []int32
 	end []int
-	// rows that were passed over: their lines in a file of predictions, from 0
+	// broken lists the rows that were skipped, as line numbers of a file of predictions that start
+	// at 0.
 	broken []int
 }
 
-// lines is the number of lines in a file of predictions.
+// lines returns the number of lines of a file of predictions.
 func (l *ids) lines() int { return len(l.end) + len(l.broken) }
 
 func (l *ids) add(row []int32) {
@@ -33,7 +34,7 @@ func (l *ids) add(row []int32) {
 
 func (l *ids) len() int { return len(l.end) }
 
-// row is empty for an instance that was not added.
+// row returns the ids of instance i. It is empty for an instance that was not added.
 func (l *ids) row(i int) []int32 {
 	if i >= len(l.end) {
 		return nil
@@ -45,23 +46,23 @@ func (l *ids) row(i int) []int32 {
 	return l.all[first:l.end[i]]
 }
 
-// outputs holds a model's, or a file's, predictions for all instances.
+// outputs holds the predictions of a model or a file for all instances.
 type outputs struct{ pred, ranked ids }
 
 func (o *outputs) row(i int) measure.Output {
 	return measure.Output{Predicted: o.pred.row(i), Ranked: o.ranked.row(i)}
 }
 
-// numberer turns label names into ids, as an accumulator does.
+// numberer maps label names to ids, as an accumulator does.
 type numberer func(dst []int32, names []string) []int32
 
-// probabilities takes an instance's true labels, and the classes with their probabilities, like
-// Accumulator.AddProbabilities.
+// probabilities receives an instance's true labels, and the classes with their probabilities, as
+// Accumulator.AddProbabilities does.
 type probabilities func(truth, classes []int32, p []float64)
 
-// eachOfModel predicts the data with m. It calls each with every instance's number, true labels
-// and predictions, and probable, unless that is nil, if m gives probabilities. Slices are valid
-// during the call.
+// eachOfModel predicts the data with m. It calls each with every instance's number, true labels and
+// predictions. If m gives probabilities, it also calls probable, unless that is nil. The slices are
+// valid during the call.
 func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Model, number numberer,
 	each func(i int, truth []int32, out measure.Output) error, probable probabilities) error {
 	places := measure.Places(e.o.At)
@@ -92,7 +93,7 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 		return err
 	}
 	defer rows.Close()
-	idOf := number(nil, m.Tree.Name) // node -> label id
+	idOf := number(nil, m.Tree.Name) // by node
 	var truth, classes []int32
 	var p []float64
 	var out measure.Output
@@ -137,7 +138,7 @@ func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Mode
 	return err
 }
 
-// warn shows each warning once, as the same data may be read several times.
+// warn shows each warning once, because the same data may be read several times.
 func (e *evaluation) warn(warnings []string) {
 	for _, w := range warnings {
 		if !e.warned[w] {

@@ -37,8 +37,8 @@ func (e *evaluation) warnUnknown() {
 	}
 }
 
-// warnForeign warns if predictions and data have no label in common, where the training data are
-// unknown.
+// warnForeign warns if predictions and data have no label in common. It applies if the training
+// data are unknown.
 func (e *evaluation) warnForeign() {
 	for _, f := range e.files {
 		common := len(f.names) == 0
@@ -52,7 +52,7 @@ func (e *evaluation) warnForeign() {
 	}
 }
 
-// warnLabels counts the labels that are not fine, and names the first two.
+// warnLabels warns of the labels for which fine returns false, with their number and the first two.
 func (e *evaluation) warnLabels(path string, labels map[string]bool, what string, fine func(name string) bool) {
 	var names []string
 	for name := range labels {

@@ -1,9 +1,9 @@
-// Package explain does the work of the verb explain: it shows why a model gives an instance its
-// label: what each level of the path to the class adds to its score, and which features speak for
-// and against it there.
+// Package explain implements the verb explain: it shows why a model assigns a label to an instance,
+// by the contribution of each level of the path to the class's score, and by the features for and
+// against it at each level.
 //
-// Errors that the user can fix are fs.InputErrors or carry an exit status (package exit). They
-// speak in terms of `taxon explain`'s flags.
+// Errors that the user can correct are fs.InputErrors or carry an exit status. They name options as
+// package option does.
 package explain
 
 import (
@@ -24,24 +24,33 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// Options say which instances are explained, and in what detail.
+// Options configure an explanation.
 type Options struct {
 	Model string
-	Texts []string      // the instances; or Data
-	Data  predict.Input // one instance of it
-	Row   int           // of Data, from 1
-	Label string        // the class; "": the one predicted
-	Top   int           // classes to list, at least 1
-	Words int           // features to list for, and as many against, at each level
+	// Texts are the instances. Either Texts or Data is set.
+	Texts []string
+	// Data has the instance, which is one of its rows.
+	Data predict.Input
+	// Row is the number of the instance in Data, starting at 1.
+	Row int
+	// Label is the class to explain. If it is empty, it is the predicted one.
+	Label string
+	// Top is the number of classes to list, at least 1.
+	Top int
+	// Words is the number of features to list for, and against, at each level.
+	Words int
 }
 
-// Explanation is the explanation of one instance: `taxon explain --json`.
+// Explanation is the explanation of one instance, as `taxon explain --json` prints it.
 type Explanation struct {
-	Label string  `json:"label"` // the class that is explained
+	// Label is the class that is explained.
+	Label string  `json:"label"`
 	Score float64 `json:"score"`
-	Place int     `json:"place,omitempty"` // among all classes, from 1; left out beyond --top
+	// Place is its rank among all classes, starting at 1. It is omitted beyond Top.
+	Place int     `json:"place,omitempty"`
 	Path  []Level `json:"path"`
-	Best  []Score `json:"best"` // the best classes with their scores
+	// Best are the best classes with their scores.
+	Best  []Score `json:"best"`
 	Known int     `json:"known_features"`
 }
 
@@ -53,18 +62,21 @@ type Score struct {
 
 // Level is one node of the path.
 type Level struct {
-	Kind    string  `json:"kind"`
-	Name    string  `json:"name"`
-	Score   float64 `json:"score"` // of all levels so far
-	Gain    float64 `json:"gain"`  // of this level
-	Bias    float64 `json:"bias"`  // the part of gain that is the bias
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Score is that of all levels so far.
+	Score float64 `json:"score"`
+	// Gain is the contribution of this level.
+	Gain float64 `json:"gain"`
+	// Bias is the part of Gain that is due to the bias.
+	Bias    float64 `json:"bias"`
 	For     []Term  `json:"for"`
 	Against []Term  `json:"against"`
 
-	// For models that learn precisions. 1/precision is the variance of weights: of this node
-	// around its parent (OfItself), or of its children around it; for all features, or by
-	// feature. Among the instance's features, Shared are those whose precision is furthest above
-	// what the prior expects, Apart those furthest below.
+	// Precision is set for models that learn precisions. 1/Precision is the variance of weights,
+	// for all features or by feature: of this node around its parent (OfItself), or of its children
+	// around it. Among the instance's features, Shared are those whose precision is furthest above
+	// its expectation under the prior, Apart those furthest below.
 	Precision float64 `json:"precision,omitempty"`
 	OfItself  bool    `json:"of_itself,omitempty"`
 	Shared    []Trait `json:"shared,omitempty"`
@@ -73,21 +85,24 @@ type Level struct {
 
 // Trait is the precision of one feature.
 type Trait struct {
-	Feature   uint32  `json:"feature,omitempty"` // index in the input, from 1; 0: the bias
+	// Feature is the index in the input, starting at 1. It is 0 for the bias.
+	Feature   uint32  `json:"feature,omitempty"`
 	Word      string  `json:"word,omitempty"`
 	Precision float64 `json:"precision"`
-	Expected  float64 `json:"expected"` // by the prior
+	// Expected is the expectation under the prior.
+	Expected float64 `json:"expected"`
 }
 
-// Term is what one feature adds.
+// Term is the contribution of one feature.
 type Term struct {
-	Feature uint32  `json:"feature"` // index in the input, from 1
+	// Feature is the index in the input, starting at 1.
+	Feature uint32  `json:"feature"`
 	Word    string  `json:"word,omitempty"`
 	Value   float32 `json:"value"`
 	Gain    float64 `json:"gain"`
 }
 
-// Check refuses options that contradict each other.
+// Check returns an error for options that contradict each other.
 func (o *Options) Check() error {
 	switch {
 	case len(o.Texts) > 0 && o.Data.Path != "":
@@ -182,7 +197,7 @@ func (o *Options) instances(ctx context.Context, m *model.Model, n int,
 	}
 }
 
-// Explain scores a row in the model's columns, and explains the score of the class asked for.
+// Explain scores a row in the model's columns, and explains the score of the requested class.
 func (o *Options) Explain(m *model.Model, columns []uint32, values []float32) (*Explanation, error) {
 	var b scoring.Batch
 	b.Add(columns, values)
@@ -225,7 +240,7 @@ func terminalOf(m *model.Model, label string) (int32, error) {
 	return 0, option.Errorf("explain: ‹label=%s›: the model has no such class", format.QuoteIfNeeded(label))
 }
 
-// precisions adds what the model has learned about node n, for an instance with these columns.
+// precisions adds the learned precisions of node n, for an instance with these columns.
 func (d *Level) precisions(m *model.Model, n int32, columns []uint32, words int) {
 	if !scoring.HasMoments(m) {
 		return
@@ -266,7 +281,8 @@ func (d *Level) precisions(m *model.Model, n int32, columns []uint32, words int)
 	}
 }
 
-// describeLevel names a level, and keeps the strongest words on either side.
+// describeLevel names a level, and keeps the features with the largest contributions on either
+// side.
 func describeLevel(m *model.Model, l scoring.Level, words int) Level {
 	d := Level{Kind: m.NodeKind(int(l.Node)), Name: m.NodeName(int(l.Node)), Score: l.Score, Gain: l.Gain, Bias: l.Bias,
 		For: []Term{}, Against: []Term{}}

@@ -14,12 +14,12 @@ import (
 // blockBytes bounds the weights held at once while the order changes from by-node to by-feature.
 const blockBytes = 128 << 20
 
-// Liblinear writes all terminals as a model file of LIBLINEAR 2: a line a feature with a weight a
-// class, dense, as LIBLINEAR requires. Classes are in node order, so equal scores are decided as
-// in taxon. Their numbers are those of ClassNumbers. With two classes LIBLINEAR keeps one vector,
-// and predicts its first class where the score is above 0. So the second class comes first there,
-// with the difference of the two. A weight is written as the exact value of the float32, as the
-// shortest double.
+// Liblinear writes all terminals as a model file of LIBLINEAR 2: one line per feature with a weight
+// per class, dense, as LIBLINEAR requires. Classes are in node order, so ties are broken as in
+// taxon. Their numbers are those of ClassNumbers. With two classes LIBLINEAR keeps one vector, and
+// predicts its first class where the score is above 0. So the second class comes first there, with
+// the difference of the two. A weight is written as the exact value of the float32, as the shortest
+// double.
 //
 // The model is walked once for every block of features that fits into blockBytes.
 func (s *Source) Liblinear(ctx context.Context, w io.Writer, threads int) error {
@@ -56,8 +56,8 @@ func (s *Source) Liblinear(ctx context.Context, w io.Writer, threads int) error 
 	return nil
 }
 
-// LiblinearBytes is the least that Liblinear writes: a digit and a blank for every class and
-// every feature up to the highest index, in the model or not.
+// LiblinearBytes returns a lower bound of the size of Liblinear's output: a digit and a blank for
+// every class and every feature up to the highest index, in the model or not.
 func (s *Source) LiblinearBytes() int64 {
 	numbers := int64(len(s.m.Tree.Terminals()))
 	if numbers == 2 {
@@ -70,7 +70,7 @@ func (s *Source) LiblinearBytes() int64 {
 	return columns * (2*numbers + 1)
 }
 
-// solver is LIBLINEAR's name for the loss. Its predict ignores it.
+// solver returns LIBLINEAR's name for the loss, which its predict ignores.
 func (s *Source) solver() string {
 	switch s.m.Options.Loss {
 	case "squared-hinge":
@@ -81,8 +81,8 @@ func (s *Source) solver() string {
 	return "L2R_L1LOSS_SVC_DUAL"
 }
 
-// ClassNumbers are the terminals' numbers in a LIBLINEAR file: the labels themselves if all are
-// whole numbers as LIBLINEAR prints them, else the lines of Labels, counted from 1.
+// ClassNumbers returns the terminals' numbers in a LIBLINEAR file: the labels themselves if all are
+// whole numbers as LIBLINEAR prints them, and otherwise the lines of Labels, counted from 1.
 func (s *Source) ClassNumbers() []int64 {
 	var numbers, lines []int64
 	for n, leaf := range s.m.Tree.Leaf {
@@ -105,7 +105,8 @@ func (s *Source) ClassNumbers() []int64 {
 type transposer struct {
 	s       *Source
 	classes int
-	class   []int32 // node -> class
+	// class maps a node to its class.
+	class   []int32
 	weights []float32
 	lines   [][]byte
 }
@@ -136,7 +137,7 @@ func (t *transposer) block(ctx context.Context, w io.Writer, first, last, thread
 	return t.writeLines(ctx, w, last-first, threads)
 }
 
-// lineChunk is how many lines a goroutine renders at once.
+// lineChunk is the number of lines that a goroutine renders at once.
 const lineChunk = 64
 
 func (t *transposer) writeLines(ctx context.Context, w io.Writer, lines, threads int) error {

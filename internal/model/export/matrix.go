@@ -12,9 +12,9 @@ import (
 )
 
 // NPZ writes the terminals among nodes [first, last) as SciPy's save_npz writes a csr_matrix: the
-// arrays indices (int32), indptr (int64), format, shape (int64) and data (float32) as npy files
-// in an uncompressed zip. Sizes follow each file, so nothing needs to seek. Shape: terminals x
-// (features of the input, then the bias).
+// arrays indices (int32), indptr (int64), format, shape (int64) and data (float32) as npy files in
+// an uncompressed zip. Sizes follow each file, so the writer need not seek. The shape is terminals
+// x (features of the input, then the bias).
 func (s *Source) NPZ(ctx context.Context, w io.Writer, first, last, threads int) error {
 	r, err := s.count(ctx, first, last, threads)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Source) NPZ(ctx context.Context, w io.Writer, first, last, threads int)
 	return z.Close()
 }
 
-// npyHeader is the head of an npy file, version 1.0: magic, version, length of the description
+// npyHeader returns the head of an npy file, version 1.0: magic, version, length of the description
 // (u16), and the description. That is a Python literal, padded with blanks so that the data begin
 // at a multiple of 64.
 func npyHeader(dtype, shape string) []byte {
@@ -65,13 +65,13 @@ type tensor struct {
 	Offsets [2]int64 `json:"data_offsets"`
 }
 
-// Safetensors writes the terminals among nodes [first, last) as a sparse matrix in compressed
-// rows: tensors indptr (I64, rows + 1), indices (I32) and data (F32). The metadata have the shape
-// (rows, features of the input and the bias last), the value of the bias feature and the layout.
-// A dense matrix would take classes x features x 4 bytes.
+// Safetensors writes the terminals among nodes [first, last) as a sparse matrix in compressed row
+// form: tensors indptr (I64, rows + 1), indices (I32) and data (F32). The metadata have the shape
+// (rows, features of the input and the bias last), the value of the bias feature and the layout. A
+// dense matrix would take classes x features x 4 bytes.
 //
-// File: u64 length of the header, the header in JSON padded with blanks to a multiple of 8, the
-// tensors.
+// The file is the u64 length of the header, the header in JSON padded with blanks to a multiple of
+// 8, and the tensors.
 func (s *Source) Safetensors(ctx context.Context, w io.Writer, first, last, threads int) error {
 	r, err := s.count(ctx, first, last, threads)
 	if err != nil {

@@ -12,22 +12,25 @@ import (
 	"taxon/internal/model/scoring"
 )
 
-// What an export of a model with precisions writes.
+// The parts of a model with precisions that can be exported.
 const (
-	Mean      = "mean"      // TextExporter
-	Variance  = "variance"  // the diagonal of each node's covariance
-	Precision = "precision" // the precisions that nodes own
+	// Mean is the weights, written by TextExporter.
+	Mean = "mean"
+	// Variance is the diagonal of each node's covariance.
+	Variance = "variance"
+	// Precision is the precisions that belong to nodes.
+	Precision = "precision"
 )
 
-// WriteMoments writes variances or precisions as text, one line a node in node order:
+// WriteMoments writes variances or precisions as text, one line per node in node order:
 //
 //	KIND NAME idx:val ... [bias:val]
 //	KIND NAME val
 //
-// The second form is for a precision that holds for all features; nodes without one have no line
-// then. KIND, NAME and indices are those of TextExporter. Every feature that occurs in the
-// training data is written. Decimals are the shortest that read back to the same number: a leaf's
-// variance is a float32, all else a float64.
+// The second form is for a precision of all features; nodes without one have no line. KIND, NAME
+// and indices are those of TextExporter. Every feature that occurs in the training data is written.
+// Decimals are the shortest that read back to the same number, which is a float32 for a leaf's
+// variance and otherwise a float64.
 func WriteMoments(ctx context.Context, m *model.Model, w io.Writer, what string) error {
 	out := bufio.NewWriter(w)
 	err := eachMoments(m, what, func(n int, list []scoring.Moment) error {
@@ -77,7 +80,7 @@ func appendMoments(m *model.Model, b []byte, what string, n int, list []scoring.
 	return append(b, '\n')
 }
 
-// inputIndex gives the order of columns in exports: by index in the input, the bias last.
+// inputIndex returns a key that orders columns as exports do: by index in the input, the bias last.
 func inputIndex(m *model.Model, column int) int {
 	if column < len(m.Feature) {
 		return int(m.Feature[column])

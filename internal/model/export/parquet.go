@@ -9,29 +9,34 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// groupRows is how many rows a row group holds.
+// groupRows is the number of rows of a row group.
 const groupRows = 1 << 20
 
-// row is a weight in long form. Its fields are the file's columns, all required. Strings are in
-// dictionaries.
+// row is a weight in long form. Its fields are the file's columns, all required. Strings are stored
+// in dictionaries.
 type row struct {
-	Kind    string  `parquet:"kind,dict"` // node, spawned, virtual or dummy
-	Node    string  `parquet:"node,dict"` // name; - for a virtual root
-	Feature int32   `parquet:"feature"`   // index in the input, counted from 1; 0 for the bias
+	// Kind is node, spawned, virtual or dummy.
+	Kind string `parquet:"kind,dict"`
+	// Node is the name. It is "-" for a virtual root.
+	Node string `parquet:"node,dict"`
+	// Feature is the index in the input, starting at 1. It is 0 for the bias.
+	Feature int32   `parquet:"feature"`
 	Weight  float32 `parquet:"weight"`
 }
 
 // wordRow is a row of a model whose features have names.
 type wordRow struct {
-	Kind    string  `parquet:"kind,dict"`
-	Node    string  `parquet:"node,dict"`
-	Feature int32   `parquet:"feature"`
-	Word    string  `parquet:"word,dict"` // empty for the bias
-	Weight  float32 `parquet:"weight"`
+	Kind    string `parquet:"kind,dict"`
+	Node    string `parquet:"node,dict"`
+	Feature int32  `parquet:"feature"`
+	// Word is empty for the bias.
+	Word   string  `parquet:"word,dict"`
+	Weight float32 `parquet:"weight"`
 }
 
-// Parquet writes the nodes [first, last), internal ones too, in long form: a row a weight, in
-// node order, features ascending, the bias last. It is not compressed. Memory: one row group.
+// Parquet writes the nodes [first, last), including internal ones, in long form: one row per
+// weight, in node order, features ascending, the bias last. The file is not compressed. The memory
+// is that of one row group.
 func (s *Source) Parquet(ctx context.Context, w io.Writer, first, last, threads int) error {
 	if !s.m.Named() {
 		return writeParquet(ctx, s, w, first, last, threads, func(r row) row { return r })
@@ -45,7 +50,7 @@ func (s *Source) Parquet(ctx context.Context, w io.Writer, first, last, threads 
 	})
 }
 
-// writeParquet is Parquet with rows made by `of`.
+// writeParquet is Parquet with rows made by of.
 func writeParquet[R any](ctx context.Context, s *Source, w io.Writer, first, last, threads int, of func(row) R) error {
 	p := newRowWriter(s, w, of)
 	if err := Render(ctx, s.m, p, first, last, threads, s.appendNode); err != nil {
@@ -54,8 +59,8 @@ func writeParquet[R any](ctx context.Context, s *Source, w io.Writer, first, las
 	return p.to.Close()
 }
 
-// appendNode renders node n for rowWriter.Write: for each weight u32 node, u32 feature, u32
-// bits of the weight.
+// appendNode renders node n for rowWriter.Write: u32 node, u32 feature and u32 bits of the weight
+// for each weight.
 func (s *Source) appendNode(b []byte, n int, vector []float32) []byte {
 	s.each(vector, func(column uint32, v float32) {
 		feature := column + 1
@@ -69,7 +74,7 @@ func (s *Source) appendNode(b []byte, n int, vector []float32) []byte {
 	return b
 }
 
-// rowWriter turns rendered nodes into rows.
+// rowWriter converts rendered nodes to rows.
 type rowWriter[R any] struct {
 	s    *Source
 	of   func(row) R
@@ -82,7 +87,7 @@ func newRowWriter[R any](s *Source, w io.Writer, of func(row) R) *rowWriter[R] {
 		parquet.CreatedBy("taxon", "", ""))}
 }
 
-// Write takes whole nodes, as Render passes them.
+// Write writes whole nodes, as Render passes them.
 func (p *rowWriter[R]) Write(b []byte) (int, error) {
 	p.rows = p.rows[:0]
 	node := -1

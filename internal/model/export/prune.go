@@ -17,13 +17,15 @@ type PruneReport struct {
 	Threshold float64 `json:"threshold"`
 	Values    string  `json:"values"`
 	Entries   int64   `json:"entries"`
-	Whole     int64   `json:"-"` // entries before pruning
-	// With --threshold auto: micro F1 on --data before and after.
+	// Whole is the number of entries before pruning.
+	Whole int64 `json:"-"`
+	// MicroF1 and MicroF1Pruned are the micro-F1 on the data before and after, if the threshold was
+	// searched.
 	MicroF1       *float64 `json:"micro_f1,omitempty"`
 	MicroF1Pruned *float64 `json:"micro_f1_pruned,omitempty"`
 }
 
-// ModelDir is the model's folder: one that is empty or missing or, with --force, that holds a
+// ModelDir returns the model's folder. It must be empty or missing or, with Force, may hold a
 // model.
 func (o *Options) ModelDir() (string, error) {
 	dir := strings.TrimRight(o.Out, "/")
@@ -64,19 +66,21 @@ func (o *Options) writePruned(ctx context.Context, m *model.Model, r *Report, ui
 	return nil
 }
 
-// pruneSearch finds the largest threshold whose micro F1 on the data is at most so many points below that
-// of the whole model.
+// pruneSearch finds the largest threshold with which the micro-F1 on the data decreases by at most
+// the allowed number of points.
 type pruneSearch struct {
-	ui    progress.Reporter
-	m     *model.Model
-	o     *Options
-	p     pruning.Options
-	trial string // folder for the models tried
+	ui progress.Reporter
+	m  *model.Model
+	o  *Options
+	p  pruning.Options
+	// trial is the folder for candidate models.
+	trial string
 
-	cost model.PruneCost // of the model tried last
+	// cost is that of the last candidate.
+	cost model.PruneCost
 }
 
-// run leaves the threshold in p, with what it costs.
+// run sets the threshold in p, and its cost.
 func (s *pruneSearch) run(ctx context.Context) (err error) {
 	if s.cost.MicroF1, err = s.microF1(ctx, s.ui, s.m.Dir); err != nil {
 		return err

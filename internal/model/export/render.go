@@ -15,20 +15,22 @@ import (
 	"taxon/internal/model/parallel"
 )
 
-// renderChunk is how many nodes a goroutine renders at once. With more, the path to the first one
-// costs less. With fewer, the chunks take less memory (a line of text may have 100 KB).
+// renderChunk is the number of nodes that a goroutine renders at once. With more, the path to the
+// first one costs less per node. With fewer, the chunks take less memory; a line of text may have
+// 100 KB.
 const renderChunk = 8
 
 // Render calls render with the effective vector of each node in [first, last), in several
-// goroutines, and writes what it appends to b, in node order. One Write holds whole nodes. The
-// vector is valid during the call only. Memory: a vector a thread, and the bytes of a few chunks.
+// goroutines, and writes the bytes that it appends to b, in node order. One Write has whole nodes.
+// The vector is valid during the call only. The memory is a vector per thread, and the bytes of a
+// few chunks.
 func Render(ctx context.Context, m *model.Model, w io.Writer, first, last, threads int, render func(b []byte, n int,
 	vector []float32) []byte) error {
 	return renderBy(ctx, m, w, first, last, threads, m.WalkVectors, render)
 }
 
-// RenderRows is Render with the vectors by which terminals score: where scores are sums over
-// paths, the sums of the vectors on them.
+// RenderRows is Render with the vectors by which terminals score. Where scores are sums over paths,
+// these are the sums of the vectors on the paths.
 func RenderRows(ctx context.Context, m *model.Model, w io.Writer, first, last, threads int, render func(b []byte, n int,
 	vector []float32) []byte) error {
 	walk := m.WalkVectors
@@ -71,8 +73,8 @@ func renderBy(ctx context.Context, m *model.Model, w io.Writer, first, last, thr
 	return m.Whole()
 }
 
-// Parts divides the nodes into ranges for an export in parts: its weight shards, or ranges of
-// equal length if it is pruned. Part i holds nodes parts[i] up to parts[i+1].
+// Parts divides the nodes into ranges for an export in parts: the weight shards or, for a pruned
+// model, ranges of equal length. Part i has the nodes from parts[i] to before parts[i+1].
 func Parts(m *model.Model) []int {
 	parts := []int{0}
 	if m.Manifest.Pruned != nil {
@@ -89,13 +91,13 @@ func Parts(m *model.Model) []int {
 	return parts
 }
 
-// prunedPart is how many nodes of a pruned model are one part.
+// prunedPart is the number of nodes of one part of a pruned model.
 const prunedPart = 4096
 
-// WriteParts makes the folder dir with part-00000EXT, part-00001EXT, ..., several at a time, the
-// files of beside (name to content) and an empty _SUCCESS. write gets the nodes of a part,
-// parts[i] up to parts[i+1], and a buffered writer. The folder must not exist, or be empty. It
-// appears when it is whole.
+// WriteParts makes the folder dir with the files part-00000EXT, part-00001EXT, ..., several at a
+// time, the files of beside (name to content) and an empty _SUCCESS. write gets the nodes of a
+// part, from parts[i] to before parts[i+1], and a buffered writer. The folder must be missing or
+// empty. It appears when it is complete.
 func WriteParts(ctx context.Context, dir, ext string, parts []int, threads int, write func(ctx context.Context,
 	w io.Writer, first, last int) error, beside map[string][]byte) error {
 	if threads < 1 {

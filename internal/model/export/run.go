@@ -22,56 +22,69 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// Formats lists the formats there are.
+// Formats lists the formats.
 var Formats = []string{"text", "model", "liblinear", "npz", "safetensors", "parquet"}
 
-// Alias gives a format the one name that it has here: taxon is model.
+// Alias replaces an alias of a format by its name: taxon is model.
 func (o *Options) Alias() {
 	if o.Format == "taxon" {
 		o.Format = "model"
 	}
 }
 
-// Options say what is exported and where to. Messages use the names of `taxon export`'s flags.
+// Options configure an export. Messages name options as package option does.
 type Options struct {
-	Model  string // a folder
-	Format string // one of Formats
-	What   string // Mean, Variance or Precision
-	// a file, - for Stdout, or a folder that exists or ends in /
+	// Model is the folder of the model.
+	Model string
+	// Format is one of Formats.
+	Format string
+	// What is Mean, Variance or Precision.
+	What string
+	// Out is a file, - for Stdout, or a folder that exists or ends in a slash.
 	Out    string
 	Stdout io.Writer
-	// least number of parts of a folder, if the format can be cut
-	MinParts  int
-	Threads   int  // 0: all cores
-	ForceSize bool // format liblinear: write it however large it is
+	// MinParts is the smallest number of parts of a folder, if the format can be divided.
+	MinParts int
+	// Threads is the number of threads. Zero means one per core.
+	Threads int
+	// ForceSize writes the format liblinear however large it is.
+	ForceSize bool
 
-	// weights below it are left out or, with format model, become the parent's
+	// Threshold is the absolute value below which weights are omitted. With format model, they
+	// become their parent's.
 	Threshold float64
-	// The rest is for format model.
-	Auto   bool          // find the largest threshold that Loss allows on Data
-	Loss   float64       // points of micro-F1 that may be lost with Auto
-	Data   predict.Input // labelled instances
-	Values string        // one of shard.Values
-	Force  bool          // replace a model that is there
+	// The remaining fields are for format model.
+	// Auto searches the largest threshold whose loss on Data is at most Loss.
+	Auto bool
+	// Loss is the number of points of micro-F1 that may be lost with Auto.
+	Loss float64
+	// Data has labelled instances.
+	Data predict.Input
+	// Values is one of shard.Values.
+	Values string
+	// Force replaces an existing model.
+	Force bool
 }
 
-// WholeModel says whether the model is to be copied unchanged.
+// WholeModel reports whether the model is to be copied unchanged.
 func (o *Options) WholeModel() bool {
 	return o.Format == "model" && !o.Auto && o.Threshold == 0 && o.Values == "float32"
 }
 
-// Report sums up an export: `taxon export --json`.
+// Report summarises an export, as `taxon export --json` prints it.
 type Report struct {
-	Out     string  `json:"out"`
-	Format  string  `json:"format"`
-	Nodes   int     `json:"nodes"`
-	Bytes   int64   `json:"bytes,omitempty"` // of one file, or of a pruned model's folder
+	Out    string `json:"out"`
+	Format string `json:"format"`
+	Nodes  int    `json:"nodes"`
+	// Bytes is the size of one file, or of a pruned model's folder.
+	Bytes   int64   `json:"bytes,omitempty"`
 	Seconds float64 `json:"seconds"`
 
-	*PruneReport // format model only
+	// PruneReport is set for format model only.
+	*PruneReport
 }
 
-// Check refuses options that contradict each other.
+// Check returns an error for options that contradict each other.
 func (o *Options) Check() error {
 	o.Alias()
 	pruning := o.Format == "model"
@@ -128,10 +141,12 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 
 // weightFormat is a format for one file or for parts.
 type weightFormat struct {
-	ext    string
-	matrix bool // a matrix of classes x features, with labels next to it
-	whole  bool // it can't be cut into parts
-	write  func(ctx context.Context, w io.Writer, first, last, threads int) error
+	ext string
+	// matrix reports that it is a matrix of classes x features, with labels in a file next to it.
+	matrix bool
+	// whole reports that it cannot be divided into parts.
+	whole bool
+	write func(ctx context.Context, w io.Writer, first, last, threads int) error
 }
 
 func formatOf(name, what string, m *model.Model, s *Source, threshold float64) (weightFormat, error) {
@@ -219,13 +234,15 @@ func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, u
 	return writeBeside(o.Out, beside)
 }
 
-// A sample of so many ranges, which have one node of sampleShare, tells about how large an export is.
+// The size of an export is estimated from a number of sampled ranges, which together have one node
+// of sampleShare.
 const (
 	sampleRanges = 128
 	sampleShare  = 64
 )
 
-// size is about how many bytes the nodes take in a format. 0: a moment's work, or not known.
+// size estimates the number of bytes of the nodes in a format. It is 0 if the export takes only a
+// moment, or if the size is unknown.
 func (o *Options) size(ctx context.Context, f weightFormat, s *Source) (int64, error) {
 	if o.Format == "liblinear" {
 		return s.LiblinearBytes(), nil
@@ -240,7 +257,7 @@ func (o *Options) size(ctx context.Context, f weightFormat, s *Source) (int64, e
 		err := f.write(ctx, &countWriter{w: io.Discard, n: &n, line: progress.Discard{}}, first, last, 1)
 		return n.Load(), err
 	}
-	random := rand.New(rand.NewPCG(1, 1)) // at no equal distances, as nodes may follow a pattern
+	random := rand.New(rand.NewPCG(1, 1)) // at irregular distances, because nodes may follow a pattern
 	frame, err := sizeOf(0, 0)
 	sum := int64(0)
 	for i := 0; i < sampleRanges && err == nil; i++ {
@@ -252,16 +269,16 @@ func (o *Options) size(ctx context.Context, f weightFormat, s *Source) (int64, e
 	return frame + int64(float64(sum)*float64(nodes)/float64(sampleRanges*each)), err
 }
 
-// Sizes of an export above which it is said beforehand, and of a liblinear file above which there is a
-// warning, and a refusal.
+// The size from which on the user is told beforehand, and the sizes of a liblinear file from which
+// on the export warns and refuses.
 const (
 	noteBytes   = 8 << 20
 	tellBytes   = 64 << 20
 	refuseBytes = 1 << 30
 )
 
-// liblinearFits warns of a large dense file, and refuses a huge one, as nobody expects it from a
-// sparse model.
+// liblinearFits warns of a large dense file and refuses a huge one, because nobody expects it from
+// a sparse model.
 func (o *Options) liblinearFits(s *Source, ui progress.Reporter) error {
 	n := s.LiblinearBytes()
 	if n > refuseBytes && !o.ForceSize {
@@ -274,8 +291,8 @@ func (o *Options) liblinearFits(s *Source, ui progress.Reporter) error {
 	return nil
 }
 
-// checkBeside refuses to overwrite a file of the user's next to the weights. One with the same
-// content may stay.
+// checkBeside returns an error if writing would overwrite a file of the user's next to the weights.
+// A file with the same content may stay.
 func checkBeside(out string, files map[string][]byte) error {
 	if out == fs.Stdin {
 		return nil
@@ -316,7 +333,7 @@ func writeBeside(out string, files map[string][]byte) error {
 	return nil
 }
 
-// isFolder says whether a path is a folder: it exists as one, or ends in a slash.
+// isFolder reports whether a path is a folder: it exists as one, or ends in a slash.
 func isFolder(path string) bool {
 	if strings.HasSuffix(path, "/") {
 		return true
@@ -325,8 +342,8 @@ func isFolder(path string) bool {
 	return err == nil && !errors.Is(err, iofs.ErrNotExist) && st.IsDir()
 }
 
-// cut makes at least MinParts parts. parts are the first nodes of the model's parts, and the
-// number of nodes.
+// cut divides the nodes into at least MinParts parts. parts are the first nodes of the model's
+// parts, and at the end the number of nodes.
 func (o *Options) cut(parts []int) []int {
 	nodes := parts[len(parts)-1]
 	n := min(o.MinParts, nodes)
@@ -342,8 +359,9 @@ func (o *Options) cut(parts []int) []int {
 
 // countWriter counts bytes for the progress line and the report.
 type countWriter struct {
-	w    io.Writer
-	n    *atomic.Int64 // of all parts
+	w io.Writer
+	// n is the number of bytes of all parts.
+	n    *atomic.Int64
 	line progress.Progress
 }
 

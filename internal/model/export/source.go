@@ -14,16 +14,18 @@ import (
 	"taxon/internal/model/form"
 )
 
-// Source is what all formats read: a model above the threshold, with columns in input order.
+// Source is the input of all formats: a model above the threshold, with columns in input order.
 type Source struct {
 	m         *model.Model
 	threshold float32
-	order     []uint32 // the model's columns by ascending input index
-	width     int      // features of the input: the highest index
+	// order lists the model's columns by ascending input index.
+	order []uint32
+	// width is the number of features of the input, that is, the highest index.
+	width int
 }
 
-// NewSource prepares the weights of m. Weights below threshold in absolute value are left out,
-// the bias never.
+// NewSource prepares the weights of m. Weights below threshold in absolute value are omitted,
+// except the bias.
 func NewSource(m *model.Model, threshold float64) (*Source, error) {
 	if !(threshold >= 0) || math.IsInf(threshold, 0) {
 		return nil, fmt.Errorf("export: threshold %v: must be a number >= 0", threshold)
@@ -37,10 +39,10 @@ func NewSource(m *model.Model, threshold float64) (*Source, error) {
 	return s, nil
 }
 
-// hasBias says whether the matrix has a last column for the bias.
+// hasBias reports whether the matrix has a last column for the bias.
 func (s *Source) hasBias() bool { return s.m.Columns() > len(s.order) }
 
-// columns is the width of a matrix: the features of the input, and the bias if there is one.
+// columns returns the width of a matrix: the features of the input, and the bias if there is one.
 func (s *Source) columns() int {
 	if s.hasBias() {
 		return s.width + 1
@@ -48,8 +50,8 @@ func (s *Source) columns() int {
 	return s.width
 }
 
-// CheckMatrix refuses a model that does not predict the class with the greatest product, or sum of
-// products: its vectors make no sense as rows of a matrix.
+// CheckMatrix returns an error for a model that does not predict the class with the greatest
+// product, or sum of products: its vectors make no sense as rows of a matrix.
 func (s *Source) CheckMatrix() error {
 	if p := s.m.Form.Predictor; p != form.Linear && p != form.Sums {
 		return fmt.Errorf("export: a model that predicts by %s is no matrix of classes: use ‹format=text›, parquet or model",
@@ -58,7 +60,7 @@ func (s *Source) CheckMatrix() error {
 	return nil
 }
 
-// keeps says whether weight v of a feature is exported.
+// keeps reports whether weight v of a feature is exported.
 func (s *Source) keeps(v float32) bool {
 	return v != 0 && float32(math.Abs(float64(v))) >= s.threshold
 }
@@ -77,7 +79,7 @@ func (s *Source) each(vector []float32, visit func(column uint32, v float32)) {
 	}
 }
 
-// Labels are the names of the terminals among nodes [first, last), one a line: the rows of a
+// Labels returns the names of the terminals among nodes [first, last), one per line: the rows of a
 // matrix.
 func (s *Source) Labels(first, last int) []byte {
 	var b []byte
@@ -89,10 +91,10 @@ func (s *Source) Labels(first, last int) []byte {
 	return b
 }
 
-// Features are the files that describe the columns of a matrix, without the bias, one line a
-// column. features.txt has the words of texts and the names of table columns; idf.txt the idf of
-// words (1 for numbers beside them); table.json says how numbers are scaled. A line is empty if
-// the model has no such index.
+// Features returns the files that describe the columns of a matrix, without the bias, one line per
+// column. features.txt has the words of texts and the names of table columns, idf.txt the idf of
+// words (1 for numbers beside them), and table.json the scaling of numbers. A line is empty if the
+// model has no such index.
 func (s *Source) Features() map[string][]byte {
 	files := map[string][]byte{}
 	list := func(name string, of func(column uint32) string) {
@@ -119,8 +121,8 @@ func (s *Source) Features() map[string][]byte {
 	return files
 }
 
-// rows is a range of nodes whose terminals are the rows of one matrix. begin has the index of
-// each row's first entry, and the number of entries.
+// rows is a range of nodes whose terminals are the rows of one matrix. begin has the index of each
+// row's first entry, and at the end the number of entries.
 type rows struct {
 	s           *Source
 	first, last int
@@ -177,7 +179,7 @@ func (r *rows) write(ctx context.Context, w io.Writer, entry func(b []byte, colu
 	})
 }
 
-// writeBegin writes where the rows begin, and the end, int64.
+// writeBegin writes the starts of the rows, and the end, as int64.
 func (r *rows) writeBegin(w io.Writer) error {
 	b := make([]byte, 0, 8*len(r.begin))
 	for _, n := range r.begin {

@@ -13,24 +13,26 @@ import (
 	"taxon/internal/model/form"
 )
 
-// TextExporter writes effective weights as text, one line a node:
+// TextExporter writes effective weights as text, one line per node:
 //
 //	KIND NAME idx:val ... [bias:val]
 //
-// KIND is node, spawned (the leaf spawned under the internal label NAME) or virtual (NAME is -).
-// If the model predicts by descent, the weights are those of edges: KIND is edge, NAME is
-// PARENT,CHILD (a spawned leaf has its parent's name; a root's parent is -), and an only root has
-// no line. Indices are those of the input, counted from 1, ascending. Only nonzero weights are
-// written, as the shortest decimals that read back to the same float32.
+// KIND is node, spawned (the leaf spawned under the internal label NAME) or virtual (NAME is -). If
+// the model predicts by descent, the weights are those of edges: KIND is edge, NAME is PARENT,CHILD
+// (a spawned leaf has its parent's name; a root's parent is -), and an only root has no line.
+// Indices are those of the input, counted from 1, ascending. Only nonzero weights are written, as
+// the shortest decimals that read back to the same float32.
 type TextExporter struct {
 	m         *model.Model
 	threshold float32
-	order     []uint32 // columns by ascending input index
-	first     int      // node with a line; by descent 1 if node 0 is the only root
+	// order lists the columns by ascending input index.
+	order []uint32
+	// first is the first node with a line. By descent it is 1 if node 0 is the only root.
+	first int
 }
 
 // NewTextExporter prepares an export without the weights that are below threshold in absolute
-// value (0: all are written; the bias always is).
+// value. The bias is always written. With a threshold of 0 all weights are.
 func NewTextExporter(m *model.Model, threshold float64) (*TextExporter, error) {
 	if !(threshold >= 0) || math.IsInf(threshold, 0) {
 		return nil, fmt.Errorf("export: threshold %v: must be a number >= 0", threshold)
@@ -70,12 +72,12 @@ func (e *TextExporter) appendNode(b []byte, n int, w []float32) []byte {
 	return append(b, '\n')
 }
 
-// WriteRange writes nodes [first, last) in node order. So many goroutines render them.
+// WriteRange writes nodes [first, last) in node order, rendered by a number of threads.
 func (e *TextExporter) WriteRange(ctx context.Context, w io.Writer, first, last, threads int) error {
 	return Render(ctx, e.m, w, first, last, threads, e.appendNode)
 }
 
-// roots is the number of roots.
+// roots returns the number of roots.
 func roots(t *taxonomy.Tree) (n int) {
 	for _, p := range t.Parent {
 		if p < 0 {

@@ -1,6 +1,6 @@
-// Package form describes what a model stores and how it predicts, in a few fields of the
-// model's manifest. A method names the form of its models (coordinator/method.Traits).
-// internal/model knows the forms, and no method.
+// Package form describes how a model's weights are stored and how the model predicts, in a few
+// fields of its manifest. A method names the form of its models (coordinator/method.Traits).
+// Package model knows the forms and no method.
 package form
 
 import (
@@ -10,54 +10,68 @@ import (
 	"slices"
 )
 
-// Form is what a model's records hold and how they predict. The zero value is a linear model
-// whose records are differences from the parent.
+// Form describes a model's records and its prediction. The zero value is a linear model whose
+// records are differences from the parent.
 type Form struct {
-	Weights string `json:"weights,omitempty"` // what a node's record holds: Overrides or Whole
-	// how scores rank the classes: Linear, Descent, Greedy, Sums, Nested or Paths
+	// Weights is the content of a node's record: Overrides or Whole.
+	Weights string `json:"weights,omitempty"`
+	// Predictor is the way in which scores rank the classes: Linear, Descent, Greedy, Sums, Nested
+	// or Paths.
 	Predictor string `json:"predictor,omitempty"`
-	// what --scores makes of a score: Identity, Logistic or Softmax
+	// Link converts a score into the number shown with option scores: Identity, Logistic or
+	// Softmax.
 	Link string `json:"link,omitempty"`
-	// whose precisions a record holds after its vector, which is then a mean: NoPrecision, OfChildren, ByFeature or Own
+	// Precision says which precisions a record holds after its vector, which is then a mean:
+	// NoPrecision, OfChildren, ByFeature or Own.
 	Precision string `json:"precision,omitempty"`
-	// most draws from a posterior that a record holds after its vector, which is then a mean;
-	// predictions average the draws
+	// Draws is the largest number of draws from a posterior that a record holds after its vector,
+	// which is then a mean. Predictions average the draws. Zero means none.
 	Draws int `json:"draws,omitempty"`
 }
 
-// Values of the fields. The empty ones are the defaults.
+// Values of the fields. Empty strings are the defaults.
 const (
-	Overrides = ""      // the weights that differ from the parent's
-	Whole     = "whole" // all nonzero weights of the node's own vector
+	// Overrides records hold the weights that differ from the parent's.
+	Overrides = ""
+	// Whole records hold all nonzero weights of the node's own vector.
+	Whole = "whole"
 
-	Linear = "" // a class's score is x.w of its terminal
-	// x.w of a node is the margin of the edge above it; the best child is followed from the root
+	// Linear scores a class by x.w of its terminal.
+	Linear = ""
+	// Descent takes x.w of a node as the margin of the edge above it, and follows the best child
+	// from the root.
 	Descent = "descent"
-	Greedy  = "greedy" // the same, but records hold the nodes' whole vectors
-	// a node is predicted where its parent is and its own x.w is above 0: sets of partial paths
+	// Greedy is Descent with records that hold the nodes' whole vectors.
+	Greedy = "greedy"
+	// Nested predicts a node if its parent is predicted and its own x.w is above 0. The result is a
+	// set of partial paths.
 	Nested = "nested"
-	// the set of partial paths with the greatest sum of x.w over its nodes
+	// Paths predicts the set of partial paths with the greatest sum of x.w over its nodes.
 	Paths = "paths"
-	// a class's score is the sum of x.w over the nodes from the root to its terminal
+	// Sums scores a class by the sum of x.w over the nodes from the root to its terminal.
 	Sums = "sums"
 
-	NoPrecision = "" // records hold vectors alone
-	// internal nodes: one precision for all children and columns
+	// NoPrecision records hold vectors alone.
+	NoPrecision = ""
+	// OfChildren records of internal nodes hold one precision for all children and columns.
 	OfChildren = "children"
-	ByFeature  = "feature" // internal nodes: one precision a column, for all children
-	// all nodes with a parent: one precision of their own, for all columns
+	// ByFeature records of internal nodes hold one precision per column, for all children.
+	ByFeature = "feature"
+	// Own records of all nodes with a parent hold the node's own precision, for all columns.
 	Own = "own"
 
-	Identity = ""         // the score itself
-	Logistic = "logistic" // each class has a probability by itself: 1/(1+exp(-score))
-	// a distribution over all classes: exp(score)/sum of exp(scores)
+	// Identity shows the score itself.
+	Identity = ""
+	// Logistic shows a probability for each class by itself: 1/(1+exp(-score)).
+	Logistic = "logistic"
+	// Softmax shows a distribution over all classes: exp(score)/sum of exp(scores).
 	Softmax = "softmax"
 )
 
-// predictors has the predictors there are, and whether each gives sets of labels itself.
+// predictors maps the name of each predictor to whether it predicts sets of labels by itself.
 var predictors = map[string]bool{Linear: false, Descent: false, Greedy: false, Sums: false, Nested: true, Paths: true}
 
-// Register adds a predictor's name; see Register of package scoring, which calls it.
+// Register adds a predictor's name. It is called by Register of package scoring.
 func Register(name string, sets bool) {
 	if _, taken := predictors[name]; taken {
 		panic("two predictors named " + name)
@@ -65,7 +79,7 @@ func Register(name string, sets bool) {
 	predictors[name] = sets
 }
 
-// Check reports values that this program does not know.
+// Check returns an error for values that this program does not know.
 func (f Form) Check() error {
 	var errs []error
 	add := func(what, word string, known ...string) {
@@ -96,14 +110,15 @@ func (f Form) Check() error {
 	return errors.Join(errs...)
 }
 
-// Sets says whether the predictor gives sets of labels by itself, without a cut-off. Such a set
-// may hold labels of internal nodes, where its paths end, and may be empty.
+// Sets reports whether the predictor gives sets of labels by itself, without a cut-off. Such a set
+// may contain labels of internal nodes, where its paths end, and may be empty.
 func (f Form) Sets() bool { return predictors[f.Predictor] }
 
-// ByPath says whether a class's score is computed from those of the nodes on its path.
+// ByPath reports whether a class's score is computed from those of the nodes on its path.
 func (f Form) ByPath() bool { return f.Predictor != Linear }
 
-// Above is the node from whose weights the record of node n differs, given n's parent; -1: zero.
+// Above returns the node from whose weights the record of a node with this parent differs. It is -1
+// for zero.
 func (f Form) Above(parent int32) int32 {
 	if f.Weights == Whole {
 		return -1
@@ -111,7 +126,7 @@ func (f Form) Above(parent int32) int32 {
 	return parent
 }
 
-// A record with precisions has the columns of its mean, of width w, and after them
+// A record with precisions holds the columns of its mean, of width w, and after them
 //
 //	w + f       the variance of column f, for leaves only
 //	2w + 2f     a precision of column f that belongs to the node, rounded to float32
@@ -120,7 +135,7 @@ func (f Form) Above(parent int32) int32 {
 // A precision for all columns is at f = 0. Columns without an entry do not occur in the training
 // data. The variance of an internal node follows from precisions.
 
-// Width is the most columns of a record, if vectors have w.
+// Width returns the largest number of columns of a record, for vectors of width w.
 func (f Form) Width(w int) int {
 	if f.Precision != NoPrecision {
 		return 4 * w
@@ -128,15 +143,15 @@ func (f Form) Width(w int) int {
 	return w * (1 + f.Draws)
 }
 
-// DrawColumn is the column of column f in draw k, in records with draws. Draws come after the
+// DrawColumn returns the column of column f in draw k, in records with draws. Draws follow the
 // mean.
 func DrawColumn(w, k, f int) int { return w*(1+k) + f }
 
-// VarianceColumn is the column of the variance of column f.
+// VarianceColumn returns the column of the variance of column f.
 func VarianceColumn(w, f int) int { return w + f }
 
-// PrecisionColumn is the column of the upper half of column f's precision; the lower half is next
-// to it.
+// PrecisionColumn returns the column of the upper half of column f's precision. The lower half is
+// next to it.
 func PrecisionColumn(w, f int) int { return 2*w + 2*f }
 
 // SplitFloat64 splits x into two float32 whose sum is x to 49 bits.

@@ -5,23 +5,26 @@ import (
 	"slices"
 )
 
-// Predictive turns the score mu.x of a class with posterior N(mu, Psi), and its spread x' Psi x,
+// Predictive converts the score mu.x of a class with posterior N(mu, Psi), and its spread x' Psi x,
 // into the score of the predictive distribution, in which w is integrated out approximately.
 type Predictive func(score, spread float64) float64
 
-// Laplace is for models by partial MAP (MacKay 1992): sigma(score / sqrt(1 + pi spread / 8)).
+// Laplace is the Predictive of models fitted by partial MAP (MacKay 1992): sigma(score / sqrt(1 +
+// pi spread / 8)).
 func Laplace(score, spread float64) float64 { return score / math.Sqrt(1+float64(math.Pi*spread)/8) }
 
-// Variational is for models by variational inference ([NIPS] eq. 5, binary likelihood). The
-// instance updates its class's posterior, labelled by the very probability p~ that results,
+// Variational is the Predictive of models fitted by variational inference ([NIPS] eq. 5, binary
+// likelihood). The instance updates its class's posterior, labelled by the very probability p~ that
+// results,
 //
 //	Psi~^-1 = Psi^-1 + 2 lambda x x',   mu~ = Psi~ (Psi^-1 mu + (p~ - 1/2) x),   xi^2 = x' Psi~ x + (mu~.x)^2
 //
-// with p~ = sigma(mu~.x), iterated from mu~ = mu on. Only three numbers take part, as
+// with p~ = sigma(mu~.x), iterated from mu~ = mu. Only three numbers are involved, because
 //
 //	x' Psi~ x = s / (1 + 2 lambda s),   mu~.x = (mu.x + (p~ - 1/2) s) / (1 + 2 lambda s),   s = x' Psi x.
 //
-// Where the variance is large the label confirms itself, and scores grow. Signs never change.
+// Where the variance is large the label confirms itself, and the absolute score grows. The sign
+// never changes.
 func Variational(score, spread float64) float64 {
 	z, rest := score, spread
 	for range predictiveRounds {
@@ -38,11 +41,11 @@ func Variational(score, spread float64) float64 {
 	return z
 }
 
-// predictiveRounds bounds the iteration, which is slow where spreads are large and scores small.
+// predictiveRounds bounds the iteration, which converges slowly for large spreads and small scores.
 const predictiveRounds = 2000
 
-// Joint turns the scores mu_n.x of all classes, and their spreads x' Psi_n x, into the scores of
-// the predictive distribution under the soft-max, in place ([NIPS] eq. 5). It works as
+// Joint converts the scores mu_n.x of all classes, and their spreads x' Psi_n x, into the scores of
+// the predictive distribution under the soft-max, in place ([NIPS] eq. 5). It iterates as
 // Variational does, with Bouchard's bound,
 //
 //	c = p~_n - 1/2 + 2 lambda(xi_n) beta,   mu~_n.x = (mu_n.x + c s_n) / (1 + 2 lambda(xi_n) s_n)
@@ -83,7 +86,7 @@ func Joint(score, spread []float64) {
 	}
 }
 
-// twoLambda is 2 lambda(xi) = tanh(xi/2) / (2 xi).
+// twoLambda returns 2 lambda(xi) = tanh(xi/2) / (2 xi).
 func twoLambda(xi float64) float64 {
 	if xi > 1e-8 {
 		return math.Tanh(xi/2) / (2 * xi)

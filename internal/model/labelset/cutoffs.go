@@ -7,36 +7,42 @@ import (
 	"math/rand/v2"
 )
 
-// Cutoffs is what Fit learned. Labels are chosen among the Depth best classes.
+// Cutoffs is the result of Fit. Labels are chosen among the Depth best classes of an instance.
 type Cutoffs struct {
-	Goal   Goal    `json:"goal"`           // at which it aims
-	Rule   Rule    `json:"rule,omitempty"` // the better of the two; "": instance
-	Depth  int     `json:"depth"`          // number of scores in a profile
-	Global float64 `json:"global"`         // one threshold for all instances and classes
+	// Goal is the measure that the cut-offs maximise.
+	Goal Goal `json:"goal"`
+	// Rule is the better of RuleInstance and RuleScut. If it is empty, it is RuleInstance.
+	Rule Rule `json:"rule,omitempty"`
+	// Depth is the number of scores in a profile.
+	Depth int `json:"depth"`
+	// Global is one threshold for all instances and classes.
+	Global float64 `json:"global"`
 
-	// Instance: the threshold of an instance with sorted scores s is
-	// Intercept + sum_k Weight[k] s[k]; Depth weights.
+	// Intercept and Weight define the instance rule: the threshold of an instance with sorted
+	// scores s is Intercept + sum_k Weight[k] s[k]. Weight has Depth entries.
 	Intercept float64   `json:"intercept"`
 	Weight    []float64 `json:"weight"`
 
-	Class []float64 `json:"class"` // scut: class -> threshold
-	Rank  int       `json:"rank"`  // rcut: labels an instance, 1..Depth
+	// Class holds the threshold of each class, for scut.
+	Class []float64 `json:"class"`
+	// Rank is the number of labels per instance, 1..Depth, for rcut.
+	Rank int `json:"rank"`
 
 	HeldOut HeldOut `json:"held_out"`
 }
 
-// Rule says how an instance's scores become its labels.
+// Rule is a way to convert an instance's scores into labels.
 type Rule string
 
-// The rules that a model's cut-offs choose from.
+// The rules among which a model's cut-offs choose.
 const (
 	RuleInstance Rule = "instance"
 	RuleScut     Rule = "scut"
 )
 
-// HeldOut says on what the cut-offs were fitted, and what they reached there. Each rule is
-// measured on the instances on which it was fitted. Only the regression and the classes'
-// thresholds are cross-fitted.
+// HeldOut describes the instances on which the cut-offs were fitted, and the performance there.
+// Each rule is measured on the instances on which it was fitted; only the regression and the
+// classes' thresholds are cross-fitted.
 type HeldOut struct {
 	Instances int     `json:"instances"`
 	Zero      Quality `json:"zero"`
@@ -46,8 +52,8 @@ type HeldOut struct {
 	Rcut      Quality `json:"rcut"`
 }
 
-// Threshold is the cut-off of an instance with these Depth scores, falling: it has the classes
-// with higher scores.
+// Threshold returns the cut-off of an instance with these Depth scores, in decreasing order. Its
+// labels are the classes with higher scores.
 func (c *Cutoffs) Threshold(scores []float64) float64 {
 	t := c.Intercept
 	for k, s := range scores[:len(c.Weight)] {
@@ -56,7 +62,7 @@ func (c *Cutoffs) Threshold(scores []float64) float64 {
 	return t
 }
 
-// Above counts the scores above a threshold, and always the first. Scores fall.
+// Above counts the scores above a threshold, and always the first. Scores are in decreasing order.
 func Above(scores []float64, threshold float64) int {
 	n := min(1, len(scores))
 	for n < len(scores) && scores[n] > threshold {
@@ -65,7 +71,7 @@ func Above(scores []float64, threshold float64) int {
 	return n
 }
 
-// PerClass appends to dst the indices of the classes whose score is above the class's threshold;
+// PerClass appends to dst the indices of the classes whose score is above the class's threshold, or
 // the first if there is none.
 func (c *Cutoffs) PerClass(dst []int, scores []float64, classes []int32) []int {
 	n := len(dst)
@@ -81,7 +87,7 @@ func (c *Cutoffs) PerClass(dst []int, scores []float64, classes []int32) []int {
 }
 
 // Places appends to dst the indices of the classes that a rule gives an instance with these Depth
-// scores, falling.
+// scores, in decreasing order.
 func (c *Cutoffs) Places(dst []int, rule Rule, scores []float64, classes []int32) []int {
 	if rule == RuleScut {
 		return c.PerClass(dst, scores, classes)
@@ -89,7 +95,7 @@ func (c *Cutoffs) Places(dst []int, rule Rule, scores []float64, classes []int32
 	return leading(dst, Above(scores, c.Threshold(scores)))
 }
 
-// Check reports what makes c unusable for a model with so many classes, of which so many
+// Check returns an error if c cannot be used for a model with a number of classes, of which
 // terminals are scored.
 func (c *Cutoffs) Check(classes, terminals int) error {
 	switch {
@@ -114,9 +120,10 @@ func (c *Cutoffs) Check(classes, terminals int) error {
 	return nil
 }
 
-// HoldOut chooses the rows to hold out of a training, in a random order by the seed: at most a
-// share of all, at most `most`, and so that each class keeps at least `least` rows, or all it
-// has. labels gives the classes of a row, count the rows of each class. The result ascends.
+// HoldOut chooses the rows to hold out of a training, in a random order given by the seed: at most
+// the share of all and at most `most` rows, such that each class keeps at least `least` rows, or all it
+// has. labels returns the classes of a row; count holds the number of rows of each class. The
+// result is ascending.
 func HoldOut(rows int, labels func(row int) []uint32, count []int, share float64, most, least int,
 	seed uint64) []uint32 {
 	want := min(int(share*float64(rows)), most)
@@ -143,7 +150,7 @@ func HoldOut(rows int, labels func(row int) []uint32, count []int, share float64
 	return out
 }
 
-// free says whether every class of a row keeps enough rows without this row.
+// free reports whether every class of a row keeps enough rows without this row.
 func free(labels []uint32, left []int, least int) bool {
 	for _, l := range labels {
 		if left[l] <= least {

@@ -7,12 +7,14 @@ import (
 	"slices"
 )
 
-// Options say at what cut-offs aim, and what is known about the classes.
+// Options configure a fit.
 type Options struct {
-	Goal Goal // "": MeanF1
+	// Goal is the measure to maximise. If it is empty, it is MeanF1.
+	Goal Goal
+	// Tree holds the groups of the classes, towards which scut shrinks.
 	Tree Tree
-	// Rough tries fewer values, which takes a fifth of the time and comes near the best. For
-	// comparing scores.
+	// Rough tries fewer values, which takes a fifth of the time and is nearly as good. It serves to
+	// compare scores.
 	Rough bool
 }
 
@@ -24,17 +26,16 @@ var (
 	rough    = effort{[]float64{0.5}, []float64{16}, []float64{0, 0.05}}
 )
 
-// Fit learns all cut-offs from held-out instances.
+// Fit fits all cut-offs to held-out instances.
 //
-// Global and the rank are those that reach the best goal. An instance's threshold is
+// Global and the rank are those that maximise the goal. An instance's threshold is
 //
 //	t(s) = mix theta.phi(s) + (1 - mix) global + shift
 //
-// with mix one of 0, 1/4, ..., 1 (fewer if Rough) and the shift that reach the best goal. For
-// this choice the regression is cross-fitted on `folds` parts. So a regression that only learned
-// its own rows loses to the one threshold (mix = 0). The stored regression is fitted on all rows.
-// The classes' thresholds are those of newShrinker, shifted in the same way. Rule is the one of
-// both that reached more.
+// where mix is one of 0, 1/4, ..., 1 (fewer if Rough), and mix and shift maximise the goal. For
+// this choice the regression is cross-fitted on folds parts, so that a regression that overfits
+// loses to the one threshold (mix = 0). The stored regression is fitted on all rows. The classes'
+// thresholds are those of newShrinker, shifted in the same way. Rule is the better of the two.
 func Fit(p *Profiles, o Options) (*Cutoffs, error) {
 	if p.Rows() == 0 {
 		return nil, errors.New("label sets: no held-out instance to fit the cut-offs on")
@@ -71,6 +72,7 @@ func leading(dst []int, n int) []int {
 // folds is the number of parts in cross-fitting.
 const folds = 5
 
+// fitInstance fits the regression for the instances' thresholds.
 func (c *Cutoffs) fitInstance(p *Profiles, mixes []float64) {
 	cross := make([]float64, p.Rows())
 	for fold := range folds {
@@ -98,6 +100,7 @@ func (c *Cutoffs) fitInstance(p *Profiles, mixes []float64) {
 	}
 }
 
+// fitRank finds the best number of labels per instance.
 func (c *Cutoffs) fitRank(p *Profiles) {
 	s := newScorer(p)
 	for k := range p.depth {
@@ -110,6 +113,7 @@ func (c *Cutoffs) fitRank(p *Profiles) {
 	}
 }
 
+// fitClasses fits the classes' thresholds.
 func (c *Cutoffs) fitClasses(p *Profiles, tree Tree, e effort) {
 	var parts [folds]*shrinker
 	for fold := range parts {
@@ -143,10 +147,10 @@ func (c *Cutoffs) fitClasses(p *Profiles, tree Tree, e effort) {
 	}
 }
 
-// CrossFit cuts every instance by cut-offs that are fitted on the instances of the other parts.
-// So it shows, without a second training, what a model with its cut-offs makes of instances that
-// neither has seen. Instance i is in part i mod parts. The result are the indices of each
-// instance's classes.
+// CrossFit selects the labels of every instance by cut-offs that are fitted on the instances of the
+// other parts. So it shows, without a second training, the performance of a model with its cut-offs
+// on instances that neither has seen. Instance i is in part i mod parts. The result holds the
+// indices of each instance's classes.
 func CrossFit(p *Profiles, parts int, o Options) ([][]int, error) {
 	if parts < 2 || p.Rows() < parts {
 		return nil, errors.New("label sets: too few held-out instances to fit cut-offs on a part of them")
@@ -179,26 +183,26 @@ func CrossFit(p *Profiles, parts int, o Options) ([][]int, error) {
 	return out, nil
 }
 
-// candidate is a class of a row that a falling threshold may admit.
+// candidate is a class of a row that may be admitted as the threshold decreases.
 type candidate struct {
 	margin float64
 	row    int32
 	place  int32
 }
 
-// bestShift finds the threshold d that reaches the best goal, when every row keeps the classes
-// whose margin is above d, or its first class if there is none:
+// bestShift finds the threshold d that maximises the goal when every row keeps the classes whose
+// margin is above d, or its first class if there is none:
 //
 //	find   d = argmax goal({classes with margin > d}, or the first one)
 //
-// It admits candidates in falling order of their margin, equal ones together. d is half-way
-// between two margins. margin has rows x depth entries; floor selects those that can matter.
-// Cost: sorting them.
+// It admits candidates in order of decreasing margin, equal ones together. d is halfway between two
+// margins. margin has rows x depth entries; floor selects those that can matter. The cost is that
+// of sorting them.
 func bestShift(p *Profiles, goal Goal, margin []float64) (float64, Quality) {
 	s := newScorer(p)
 	floor := p.floor(margin)
 	list := make([]candidate, 0, min(len(margin), enough*len(p.truth)+p.Rows()+len(margin)/buckets))
-	alone := make([]bool, p.Rows()) // the first class stands for an empty set
+	alone := make([]bool, p.Rows()) // the first class stands in for an empty set
 	for row := range p.Rows() {
 		s.add(row, 0)
 		alone[row] = true
@@ -236,21 +240,22 @@ func bestShift(p *Profiles, goal Goal, margin []float64) (float64, Quality) {
 	return best, quality
 }
 
-// justBelow is less than x by more than the rounding of sums of thresholds.
+// justBelow returns a number that is less than x by more than the rounding of sums of thresholds.
 func justBelow(x float64) float64 { return x - 1e-6*(1+math.Abs(x)) }
 
-// enough: goals are at their best with at most so many times the true labels predicted, but on data
-// that hardly has a label. Where candidates are few, all are looked at.
+// enough bounds the number of candidates: except on data with hardly any labels, goals are maximal
+// with at most enough times as many predictions as true labels. If there are few candidates, all
+// are used.
 const (
 	enough = 4
 	few    = 1 << 14
 )
 
-// buckets of the histogram that finds the floor.
+// buckets is the resolution of the histogram that finds the floor.
 const buckets = 1 << 12
 
-// floor is a margin below which no class need be looked at. At least `enough` times the true
-// labels, and one class a row, are at or above it. Rows count by their weights.
+// floor returns a margin below which no class needs to be considered: at least enough times the
+// number of true labels, and one class per row, are at or above it. Rows count by their weights.
 func (p *Profiles) floor(margin []float64) float64 {
 	want, all := 0.0, 0.0
 	for row, w := range p.weight {

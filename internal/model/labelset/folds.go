@@ -6,20 +6,20 @@ import (
 	"math/rand/v2"
 )
 
-// Folds deals the rows out to k folds, evenly and so that each label is spread as evenly as
-// possible: iterative stratification (K. Sechidis, G. Tsoumakas, I. Vlahavas: On the
-// stratification of multi-label data. ECML PKDD 2011, Algorithm 1). The rarest label goes first.
-// A row goes to the fold that lacks most of the label, then to the one that lacks most rows, then
-// to the first. If rows have one label, any two folds differ by at most one row of each label.
+// Folds assigns the rows to k folds, evenly and so that each label is spread as evenly as possible,
+// by iterative stratification (K. Sechidis, G. Tsoumakas, I. Vlahavas: On the stratification of
+// multi-label data. ECML PKDD 2011, Algorithm 1). The rarest label goes first. A row goes to the
+// fold that lacks most rows of the label, then to the one that lacks most rows, then to the first.
+// If every row has one label, any two folds differ by at most one row of each label.
 //
-// Row i has labels index[begin[i]:begin[i+1]], below `labels`. The result has a fold for each
-// row. O(entries (k + log labels)).
+// Row i has the labels index[begin[i]:begin[i+1]], which are below labels. The result maps a row to
+// its fold. The cost is O(entries (k + log labels)).
 func Folds(begin []uint64, index []uint32, labels, k int, seed uint64) []int {
 	d := newFoldAssigner(begin, index, labels, k, seed)
 	for d.rare.Len() > 0 {
 		l := heap.Pop(&d.rare).(rareLabel)
 		if l.left != d.left[l.label] {
-			continue // outdated: fewer rows are left since
+			continue // outdated: fewer rows remain
 		}
 		for _, r := range d.rows[l.label] {
 			if d.fold[r] < 0 {
@@ -40,13 +40,19 @@ type foldAssigner struct {
 	begin []uint64
 	index []uint32
 	k     int
-	order []int   // rows in random order
-	rows  [][]int // of each label, in that order
-	left  []int   // rows of each label that are not dealt yet
-	// label, fold: rows of the label that the fold should still get
+	// order lists the rows in random order.
+	order []int
+	// rows lists the rows of each label, in that order.
+	rows [][]int
+	// left counts the rows of each label that are not assigned yet.
+	left []int
+	// lack holds, by label and fold, the number of rows of the label that the fold should still
+	// get.
 	lack [][]float64
-	room []float64 // fold: rows that it should still get
-	fold []int     // row; -1: not dealt
+	// room holds, by fold, the number of rows that it should still get.
+	room []float64
+	// fold maps a row to its fold, or to -1 if it has none yet.
+	fold []int
 	rare rareLabels
 }
 
@@ -80,7 +86,8 @@ func newFoldAssigner(begin []uint64, index []uint32, labels, k int, seed uint64)
 
 func (d *foldAssigner) labels(r int) []uint32 { return d.index[d.begin[r]:d.begin[r+1]] }
 
-// assign puts row r into the fold that lacks most of a label; -1: most rows.
+// assign assigns row r to the fold that lacks most rows of a label. For label -1 it is the fold
+// that lacks most rows.
 func (d *foldAssigner) assign(r, label int) {
 	best := 0
 	for f := 1; f < d.k; f++ {
@@ -105,13 +112,13 @@ func (d *foldAssigner) assign(r, label int) {
 	}
 }
 
-// rareLabel says how many rows of a label are left to deal out.
+// rareLabel is a label with the number of its rows that are not assigned yet.
 type rareLabel struct {
 	left  int
 	label uint32
 }
 
-// rareLabels is a heap, the fewest rows first, then the smallest label.
+// rareLabels is a heap with the fewest rows first, then the smallest label.
 type rareLabels []rareLabel
 
 func (h rareLabels) Len() int { return len(h) }
@@ -127,7 +134,7 @@ func (h *rareLabels) Pop() any {
 	return last
 }
 
-// Split lists, ascending, the rows outside fold f (to train on) and in it (to measure).
+// Split lists, in ascending order, the rows outside fold f, to train on, and in it, to measure.
 func Split(fold []int, f int) (train, held []uint32) {
 	for r, in := range fold {
 		if in == f {

@@ -9,24 +9,26 @@ import (
 //
 //	min_theta  sum_rows s dist(theta.phi(row), [low, high])^2 + ridge n ||theta||^2
 //
-// s is the row's weight, n the sum of all s. phi is the row's standardised profile: its first
+// s is the row's weight and n the sum of all s. phi is the row's standardised profile: its first
 // `profile` scores, and the mean of the others. [low, high] are the thresholds that give the row
-// its best F1: an interval between two neighbouring scores. Any of them is right, so a single
-// target within it would only add noise. It is solved by alternating projections: least squares
-// on the points of the intervals nearest to the last predictions. Each round lowers the sum.
+// its best F1: an interval between two neighbouring scores. All of them are equally good, so a
+// single target within the interval would only add noise. The problem is solved by alternating
+// projections: least squares on the points of the intervals nearest to the last predictions. Each
+// round lowers the sum.
 const (
 	profile = 12
 	rounds  = 15
 	ridge   = 1e-3
 )
 
-// interval is where a row's threshold should lie; low may be -Inf, high +Inf.
+// interval holds the thresholds that are optimal for a row. low may be -Inf, high +Inf.
 type interval struct{ low, high float64 }
 
+// nearest returns the point of the interval nearest to x.
 func (r interval) nearest(x float64) float64 { return min(max(x, r.low), r.high) }
 
-// intervals finds the best cut of each row by its F1; of equally good cuts the one with the
-// fewest labels. Rows without a true class among the Depth best are left out, as no threshold
+// intervals finds the best cut of each row by its F1, and of equally good cuts the one with the
+// fewest labels. Rows without a true class among the Depth best are omitted, because no threshold
 // helps them.
 func intervals(p *Profiles) (of []interval, rows []int) {
 	for row := range p.Rows() {
@@ -55,7 +57,7 @@ func intervals(p *Profiles) (of []interval, rows []int) {
 	return of, rows
 }
 
-// features are the entries of phi before they are standardised.
+// features returns the entries of phi before standardisation.
 func features(dst, scores []float64) []float64 {
 	head := min(profile, len(scores))
 	dst = append(dst[:0], scores[:head]...)
@@ -72,7 +74,8 @@ func features(dst, scores []float64) []float64 {
 // line is a threshold as a linear function of a profile's scores.
 type line struct {
 	intercept float64
-	weight    []float64 // depth entries
+	// weight has depth entries.
+	weight []float64
 }
 
 func (l line) at(scores []float64) float64 {
@@ -83,8 +86,8 @@ func (l line) at(scores []float64) float64 {
 	return t
 }
 
-// regress fits the line on the rows that use selects, beginning at threshold start. Without rows
-// the line is start everywhere.
+// regress fits the line on the rows that use selects, starting at a constant threshold. Without
+// rows the line is that constant.
 func regress(p *Profiles, start float64, use func(row int) bool) line {
 	l := line{start, make([]float64, p.depth)}
 	of, rows := intervals(p)
@@ -121,7 +124,7 @@ func regress(p *Profiles, start float64, use func(row int) bool) line {
 			prediction[i] = mean + dot(theta, x[i])
 		}
 	}
-	// Back from standardised features to scores.
+	// Convert from standardised features back to scores.
 	l.intercept = mean
 	for f, t := range theta {
 		w := t / scale[f]
@@ -137,8 +140,8 @@ func regress(p *Profiles, start float64, use func(row int) bool) line {
 	return l
 }
 
-// standardise gives every column of x mean 0 and variance 1, with weighted rows (n is the sum of
-// the weights). A column that hardly varies becomes 0.
+// standardise gives every column of x mean 0 and variance 1, with weighted rows. n is the sum of
+// the weights. A column that hardly varies becomes 0.
 func standardise(x [][]float64, weight []float64, n float64) (center, scale []float64) {
 	center, scale = make([]float64, len(x[0])), make([]float64, len(x[0]))
 	for f := range center {
@@ -174,9 +177,10 @@ func dot(a, b []float64) float64 {
 	return sum
 }
 
-// normal is the Cholesky factor of X'SX + ridge I, S being the rows' weights.
+// normal is the Cholesky factor of X'SX + ridge I, where S holds the rows' weights.
 type normal struct{ l [][]float64 }
 
+// newNormal computes the factor.
 func newNormal(x [][]float64, weight []float64, ridge float64) *normal {
 	d := len(x[0])
 	a := make([][]float64, d)
@@ -202,7 +206,7 @@ func newNormal(x [][]float64, weight []float64, ridge float64) *normal {
 	return &normal{a}
 }
 
-// solve gives theta of the least squares fit of target - mean.
+// solve returns theta of the least squares fit of target - mean.
 func (m *normal) solve(x [][]float64, weight, target []float64, mean float64) []float64 {
 	d := len(m.l)
 	theta := make([]float64, d)

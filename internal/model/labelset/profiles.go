@@ -5,27 +5,31 @@ import (
 	"slices"
 )
 
-// Profiles holds the scores of held-out instances: for each instance its Depth best scores,
-// falling, with their classes, and its true classes.
+// Profiles hold the scores of held-out instances: for each instance its Depth best scores, in
+// decreasing order, with their classes, and its true classes.
 type Profiles struct {
 	depth   int
 	classes int
 
-	score []float64 // rows x depth
-	class []int32   // rows x depth
-	hit   []bool    // rows x depth: the class is a true one
-	truth []int32   // true classes, row by row
-	begin []int     // rows+1
+	// score, class and hit have rows x depth entries. hit reports whether the class is a true one.
+	score []float64
+	class []int32
+	hit   []bool
+	// truth lists the true classes, row by row, and begin has rows + 1 entries.
+	truth []int32
+	begin []int
 
-	weight []float64 // of rows
-	part   []int32   // of rows
-	// part, class -> rows with the class, counted with their weights
+	// weight and part are by row.
+	weight []float64
+	part   []int32
+	// count holds, by part and class, the total weight of the rows with the class.
 	count [][]float64
-	total float64 // sum of count
+	// total is the sum of count.
+	total float64
 }
 
-// NewProfiles begins a collection for a model with so many classes. depth is the length of the
-// profiles, at most classes.
+// NewProfiles returns an empty collection for a model with a number of classes. depth is the length
+// of the profiles, at most classes.
 func NewProfiles(depth, classes int) (*Profiles, error) {
 	if depth < 1 || depth > classes {
 		return nil, fmt.Errorf("label sets: a profile of %d scores for %d classes", depth, classes)
@@ -33,21 +37,21 @@ func NewProfiles(depth, classes int) (*Profiles, error) {
 	return &Profiles{depth: depth, classes: classes, begin: []int{0}, count: [][]float64{make([]float64, classes)}}, nil
 }
 
-// Rows is the number of instances added.
+// Rows returns the number of instances added.
 func (p *Profiles) Rows() int { return len(p.begin) - 1 }
 
-// Depth is the length of the profiles.
+// Depth returns the length of the profiles.
 func (p *Profiles) Depth() int { return p.depth }
 
-// NextPart begins a part. Macro-F1 is the mean of the parts', because a class's F1 depends on how
-// many instances it is measured on, and a part has the size of a test set.
+// NextPart starts a part. Macro-F1 is the mean over the parts, because a class's F1 depends on the
+// number of instances on which it is measured, and a part has the size of a test set.
 func (p *Profiles) NextPart() {
 	if p.Rows() > 0 {
 		p.count = append(p.count, make([]float64, p.classes))
 	}
 }
 
-// Add appends an instance: its weight in the fit, its depth best scores, falling, with their
+// Add appends an instance: its weight in the fit, its depth best scores in decreasing order, their
 // classes, and its true classes, each once. The slices are copied.
 func (p *Profiles) Add(weight float64, scores []float64, classes, truth []int32) error {
 	if len(scores) != p.depth || len(classes) != p.depth {

@@ -5,37 +5,39 @@ import (
 	"slices"
 )
 
-// Tree hangs the classes below groups, which are the nodes of the hierarchy. A group has a larger
-// number than the group above it. The zero value has no group.
+// Tree assigns the classes to groups, which are nodes of the hierarchy. A group has a larger number
+// than the group above it. The zero value has no groups.
 type Tree struct {
-	Above []int32 // group -> the group above it; -1: none
-	Of    []int32 // class -> its group; -1: none
+	// Above maps a group to the group above it, or to -1.
+	Above []int32
+	// Of maps a class to its group, or to -1.
+	Of []int32
 }
 
-// scut's threshold of a class is shrunk towards that of the group above it, and so on up to the
-// threshold for all classes:
+// shrinker holds the best thresholds of classes and groups for scut. A class's threshold is shrunk
+// towards that of the group above it, and so on up to the threshold for all classes:
 //
 //	t_n = (m_n best_n + k t_above(n)) / (m_n + k),   m_n: held-out positives below n
 //
-// A class's t_above is lowered by slope ln((m_max+1) / (m_n+1)): the fewer positives, the lower.
-// best_n is the best threshold that all classes below n could share: the one with the highest sum
-// of the classes' shares in the goal,
+// A class's t_above is lowered by slope ln((m_max+1) / (m_n+1)), more for fewer positives. best_n
+// is the best threshold that all classes below n could share: the one with the largest sum of the
+// classes' shares in the goal,
 //
 //	u_c(t) = a (2 right_c - F predicted_c) + b F1_c
 //
-// a and F linearise micro-F1 at what one threshold for all reaches: a label is worth predicting
-// if its chance to be right is above F/2. k and slope are chosen by cross-fitting; with k = +Inf
-// classes have no threshold of their own.
-//
-// shrinker holds the best thresholds of classes and groups.
+// a and F linearise micro-F1 at the result of one threshold for all: a label is worth predicting if
+// its probability of being right is above F/2. k and slope are chosen by cross-fitting. With k =
+// +Inf classes have no threshold of their own.
 type shrinker struct {
-	tree          Tree
-	root          float64
-	best, groups  []float64 // of classes, of groups
-	borne, weight []float64 // held-out positives of classes, of groups
+	tree Tree
+	root float64
+	// best holds the thresholds of the classes, and groups those of the groups.
+	best, groups []float64
+	// borne holds the held-out positives of the classes, and weight those of the groups.
+	borne, weight []float64
 }
 
-// byFalling compares finite numbers.
+// byFalling orders finite numbers, largest first.
 func byFalling(a, b float64) int {
 	switch {
 	case a > b:
@@ -54,7 +56,7 @@ type entry struct {
 }
 
 // newShrinker finds the best thresholds on the rows that use selects. at is the one threshold for
-// all, reached what it reached on these rows.
+// all classes. Its results on these rows linearise the goal.
 func newShrinker(p *Profiles, tree Tree, goal Goal, at float64, use func(row int) bool) *shrinker {
 	s := &shrinker{tree: tree, root: at, best: make([]float64, p.classes), groups: make([]float64, len(tree.Above)),
 		borne: make([]float64, p.classes), weight: make([]float64, len(tree.Above))}
@@ -117,15 +119,17 @@ func newShrinker(p *Profiles, tree Tree, goal Goal, at float64, use func(row int
 	return s
 }
 
-// utility is what predicted labels contribute to a goal.
+// utility computes the contribution of predicted labels to a goal.
 type utility struct {
 	a, f, b float64
-	borne   [][]float64    // part, class
-	class   [][]classCount // zero between two calls
+	// borne is indexed by part and class.
+	borne [][]float64
+	// class is zero between two calls.
+	class [][]classCount
 }
 
-// best is the threshold, half-way between two scores, with the highest utility; standard if none
-// gains anything. list falls.
+// best returns the threshold, halfway between two scores, with the highest utility. It returns
+// standard if no threshold gains anything. list is in order of decreasing score.
 func (u *utility) best(list []entry, standard float64) float64 {
 	sum, best, at := 0.0, 0.0, standard
 	for i := 0; i < len(list); {
@@ -156,7 +160,7 @@ func (u *utility) best(list []entry, standard float64) float64 {
 	return at
 }
 
-// thresholds are those of the classes, for a strength and a slope.
+// thresholds returns the thresholds of the classes, for a strength k and a slope.
 func (s *shrinker) thresholds(k, slope float64) []float64 {
 	most := slices.Max(s.borne)
 	mix := func(best, m, above float64) float64 {

@@ -1,24 +1,30 @@
 package measure
 
-// Accumulator takes rows and keeps what the figures need: O(classes + nodes) memory, O(labels of
-// the row and nodes above them) time a row. For one goroutine.
+// Accumulator accumulates rows into the sums that measures need. It takes O(classes + nodes)
+// memory, and per row O(labels of the row and nodes above them) time. It belongs to one goroutine.
 type Accumulator struct {
 	labels    *labels
 	instances int
-	inexact   int     // rows whose label set is not exactly right
-	class     []tally // by label id
-	ranking   *rankingSums
-	tree      *treeSums
-	probable  *probabilitySums // nil until the first probabilities come
-	// true and predicted label, -1: none; nil without Options.Confusion
+	// inexact counts rows whose label set is not exactly right.
+	inexact int
+	// class is by label id.
+	class   []tally
+	ranking *rankingSums
+	tree    *treeSums
+	// probable is nil until the first probabilities are added.
+	probable *probabilitySums
+	// confused counts pairs of true and predicted label, where -1 stands for none. It is nil
+	// without Options.Confusion.
 	confused map[[2]int32]int64
 
-	truth, predicted  marks
-	truthIDs, predIDs []int32 // the last row, without repeats
-	ranked, row       []int32 // scratch
+	truth, predicted marks
+	// truthIDs and predIDs are those of the last row, without repeats.
+	truthIDs, predIDs []int32
+	// ranked and row are scratch memory.
+	ranked, row []int32
 }
 
-// NewAccumulator starts a measurement.
+// NewAccumulator returns an empty accumulator.
 func NewAccumulator(o Options) (*Accumulator, error) {
 	l, err := newLabels(o)
 	if err != nil {
@@ -38,15 +44,15 @@ func newAccumulator(l *labels) *Accumulator {
 	return a
 }
 
-// Part starts a measurement of some of the same rows: label ids are common to both.
+// Part returns an empty accumulator for some of the same rows. Both have the same label ids.
 func (a *Accumulator) Part() *Accumulator { return newAccumulator(a.labels) }
 
-// IDs appends the ids of label names to dst. Class i of Options.Classes has id i; other names get
+// IDs appends the ids of label names to dst. Class i of Options.Classes has id i. Other names get
 // the next free id when they first appear.
 func (a *Accumulator) IDs(dst []int32, names []string) []int32 { return a.labels.numbers(dst, names) }
 
-// Add takes one row as label ids: true labels, predicted labels, and the ranking, best first
-// (ignored without Options.Ranked). The slices are not kept.
+// Add adds one row as label ids: true labels, predicted labels, and the ranking, best first, which
+// is ignored without Options.Ranked. The slices are not retained.
 func (a *Accumulator) Add(truth, predicted, ranked []int32) {
 	n := len(a.labels.node)
 	a.class = append(a.class, make([]tally, n-len(a.class))...)
@@ -77,14 +83,14 @@ func (a *Accumulator) Add(truth, predicted, ranked []int32) {
 	if a.labels.o.Confusion {
 		a.confuse()
 	}
-	if a.ranking != nil { // last: it reuses the set of predicted labels
+	if a.ranking != nil { // last, because it reuses the set of predicted labels
 		a.ranked = distinct(a.ranked, ranked, &a.predicted, n)
 		a.ranking.add(a.ranked, &a.truth, len(a.truthIDs))
 	}
 }
 
-// AddProbabilities takes the probabilities of a row's classes, each class once, and its true
-// labels, as label ids.
+// AddProbabilities adds the probabilities of a row's classes, each class once, and its true labels,
+// as label ids.
 func (a *Accumulator) AddProbabilities(truth, classes []int32, p []float64) {
 	if a.probable == nil {
 		a.probable = &probabilitySums{}
@@ -110,7 +116,7 @@ func (a *Accumulator) AddNames(truth, predicted, ranked []string) {
 	a.Add(ids[:t], ids[t:p], ids[p:])
 }
 
-// distinct copies ids without repeats to dst, and leaves them in set.
+// distinct appends ids without repeats to dst, and leaves them in set.
 func distinct(dst, ids []int32, set *marks, n int) []int32 {
 	set.reset(n)
 	dst = dst[:0]
@@ -122,7 +128,7 @@ func distinct(dst, ids []int32, set *marks, n int) []int32 {
 	return dst
 }
 
-// Result computes the figures of the rows so far.
+// Result returns the measures of the rows so far.
 func (a *Accumulator) Result() Result {
 	var total tally
 	for _, t := range a.class {
@@ -156,7 +162,7 @@ func (a *Accumulator) Result() Result {
 	return r
 }
 
-// ClassF1 lists the F1 of each class of the class set, in the order of their ids.
+// ClassF1 returns the F1 of each class of the class set, in the order of their ids.
 func (a *Accumulator) ClassF1() []float64 {
 	var f []float64
 	for id, used := range a.labels.used {
@@ -167,7 +173,7 @@ func (a *Accumulator) ClassF1() []float64 {
 	return f
 }
 
-// tally returns the counts of a label; zero if it never occurred.
+// tally returns the counts of a label. It is zero if the label never occurred.
 func (a *Accumulator) tally(id int) tally {
 	if id >= len(a.class) {
 		return tally{}
@@ -175,7 +181,7 @@ func (a *Accumulator) tally(id int) tally {
 	return a.class[id]
 }
 
-// macro returns the mean and the number.
+// macro returns the mean of f and the number of values.
 func macro(f []float64) (float64, int) {
 	sum := 0.0
 	for _, v := range f {
@@ -187,7 +193,7 @@ func macro(f []float64) (float64, int) {
 // sizeBins are the upper ends of Table IX's bins; the last bin is open.
 var sizeBins = [...]int{5, 10, 20, 50, 100}
 
-// bySize averages F1 over the classes of each bin. Bins without classes are left out.
+// bySize averages F1 over the classes of each bin. Bins without classes are omitted.
 func (a *Accumulator) bySize() []Size {
 	var bins [len(sizeBins) + 1][]float64
 	for id, size := range a.labels.o.TrainSizes {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// names are those of the labels, by id.
+// names returns the names of the labels, by id.
 func (l *labels) names() []string {
 	out := make([]string, len(l.node))
 	for name, id := range l.id {
@@ -17,7 +17,7 @@ func (l *labels) names() []string {
 	return out
 }
 
-// perClass lists the measures of the class set, in the order of the ids.
+// perClass returns the measures of the class set, in the order of the ids.
 func (a *Accumulator) perClass() []Class {
 	out := []Class{}
 	for id, name := range a.labels.names() {
@@ -28,8 +28,8 @@ func (a *Accumulator) perClass() []Class {
 	return out
 }
 
-// confuse counts the last row. A right label counts as taken for itself. Every missed label is
-// paired with every wrong one; if there are none of one side, with "none".
+// confuse counts the last row. A correct label is paired with itself. Every missed label is paired
+// with every wrong one. If there are none on one side, they are paired with "none".
 func (a *Accumulator) confuse() {
 	if a.confused == nil {
 		a.confused = map[[2]int32]int64{}
@@ -64,7 +64,7 @@ func (a *Accumulator) confuse() {
 	}
 }
 
-// mistakes lists what confuse has counted, the most frequent first.
+// mistakes lists the pairs that confuse has counted, the most frequent first.
 func (a *Accumulator) mistakes() []Mistaken {
 	if a.confused == nil {
 		return nil

@@ -2,8 +2,10 @@ package measure
 
 // Output is a model's prediction for one row, as label ids.
 type Output struct {
-	Predicted []int32 // set of labels
-	Ranked    []int32 // best first; ignored without Options.Ranked
+	// Predicted is the set of labels.
+	Predicted []int32
+	// Ranked is the ranking, best first. It is ignored without Options.Ranked.
+	Ranked []int32
 }
 
 // Comparison measures two models on the same rows and tests whether they differ. Both use the
@@ -14,7 +16,7 @@ type Comparison struct {
 	truth, a, b   marks
 }
 
-// NewComparison starts a measurement of two models.
+// NewComparison returns an empty comparison.
 func NewComparison(o Options) (*Comparison, error) {
 	l, err := newLabels(o)
 	if err != nil {
@@ -23,10 +25,10 @@ func NewComparison(o Options) (*Comparison, error) {
 	return &Comparison{first: newAccumulator(l), second: newAccumulator(l)}, nil
 }
 
-// IDs appends the ids of label names to dst, as Accumulator.IDs.
+// IDs appends the ids of label names to dst, as Accumulator.IDs does.
 func (c *Comparison) IDs(dst []int32, names []string) []int32 { return c.first.IDs(dst, names) }
 
-// Add takes one row and both models' predictions.
+// Add adds one row and both models' predictions.
 func (c *Comparison) Add(truth []int32, first, second Output) {
 	c.first.Add(truth, first.Predicted, first.Ranked)
 	c.second.Add(truth, second.Predicted, second.Ranked)
@@ -47,13 +49,13 @@ func (c *Comparison) Add(truth []int32, first, second Output) {
 	}
 }
 
-// Probabilities returns functions that take the probabilities of the first and of the second
-// model, like Accumulator.AddProbabilities.
+// Probabilities returns functions that add the probabilities of the first and of the second model,
+// as Accumulator.AddProbabilities does.
 func (c *Comparison) Probabilities() (first, second func(truth, classes []int32, p []float64)) {
 	return c.first.AddProbabilities, c.second.AddProbabilities
 }
 
-// decide counts a decision on which the two differ.
+// decide counts a decision on which the two models differ.
 func (c *Comparison) decide(firstIsRight bool) {
 	if firstIsRight {
 		c.plus++
@@ -62,7 +64,7 @@ func (c *Comparison) decide(firstIsRight bool) {
 	}
 }
 
-// put makes set hold ids.
+// put makes ids the content of set.
 func put(set *marks, ids []int32, n int) {
 	set.reset(n)
 	for _, id := range ids {
@@ -70,7 +72,7 @@ func put(set *marks, ids []int32, n int) {
 	}
 }
 
-// Result returns the first model's figures with both tests, and the second's as Other.
+// Result returns the first model's measures with both tests, and the second's as Other.
 func (c *Comparison) Result() Result {
 	r, other := c.first.Result(), c.second.Result()
 	sign := NewSignTest(c.plus, c.minus)

@@ -4,20 +4,27 @@ import "taxon/internal/data/taxonomy"
 
 // treeSums adds up the hierarchical measures.
 type treeSums struct {
-	c                     *taxonomy.Closure
-	walker                *taxonomy.Walker
-	sibl                  []float64 // weights c_j of [JMLR 2.1] by node
-	subtree               []float64
-	root                  int32   // -1 if there are several
-	node                  []tally // decisions on each microlabel
-	distance              int64   // twice the tree loss, summed over rows
-	symDiff               int64
-	lossUnif              int64 // l_H, summed over rows
+	c      *taxonomy.Closure
+	walker *taxonomy.Walker
+	// sibl and subtree are the weights c_j of [JMLR 2.1] by node.
+	sibl    []float64
+	subtree []float64
+	// root is -1 if there are several roots.
+	root int32
+	// node counts the decisions on each microlabel.
+	node []tally
+	// distance is twice the tree loss, summed over rows.
+	distance int64
+	symDiff  int64
+	// lossUnif is l_H with unit weights, summed over rows.
+	lossUnif              int64
 	lossSibl, lossSubtree float64
 
-	truth, predicted       marks // closures of the row
-	truthNodes, predNodes  []int32
-	labelNodes, firstNodes []int32 // scratch
+	// truth and predicted are the closures of the row.
+	truth, predicted      marks
+	truthNodes, predNodes []int32
+	// labelNodes and firstNodes are scratch memory.
+	labelNodes, firstNodes []int32
 }
 
 func newTreeSums(c *taxonomy.Closure) *treeSums {
@@ -39,7 +46,7 @@ func newTreeSums(c *taxonomy.Closure) *treeSums {
 	return s
 }
 
-// add takes a row; nodeOf maps label ids to nodes, -1 outside the structure.
+// add adds a row. nodeOf maps label ids to nodes, or to -1 outside the structure.
 func (s *treeSums) add(nodeOf, truth, predicted []int32) {
 	s.truthNodes = s.close(s.truthNodes, nodeOf, truth, &s.truth)
 	s.predNodes = s.close(s.predNodes, nodeOf, predicted, &s.predicted)
@@ -67,7 +74,7 @@ func (s *treeSums) add(nodeOf, truth, predicted []int32) {
 	s.distance += int64(apart)
 }
 
-// close puts the microlabels of some labels into dst, and leaves them in set.
+// close appends the microlabels of some labels to dst, and leaves them in set.
 func (s *treeSums) close(dst, nodeOf, ids []int32, set *marks) []int32 {
 	s.labelNodes = inside(s.labelNodes[:0], nodeOf, ids)
 	dst = s.walker.Ancestors(dst[:0], s.labelNodes)
@@ -89,8 +96,8 @@ func inside(dst, nodeOf, ids []int32) []int32 {
 }
 
 // loss adds the weights of a microlabel that one closure has and the other lacks, if all its
-// parents agree. The closure that has it also has its parents. So they agree if the other closure
-// has them; then it has all their ancestors, too, and l_H equals l_H~.
+// parents agree. The closure with the microlabel also has its parents, so they agree if the other
+// closure has them. Then the other closure has all their ancestors, too, and l_H equals l_H~.
 func (s *treeSums) loss(n int32) {
 	for _, p := range s.c.Parents(n) {
 		if !s.truth.has(p) || !s.predicted.has(p) {
@@ -102,7 +109,7 @@ func (s *treeSums) loss(n int32) {
 	s.lossSubtree += s.subtree[n]
 }
 
-// firstApart counts the nodes on the first-parent root paths of exactly one side.
+// firstApart counts the nodes that are on the first-parent root paths of exactly one side.
 func (s *treeSums) firstApart(nodeOf, truth, predicted []int32) int {
 	s.labelNodes = inside(s.labelNodes[:0], nodeOf, truth)
 	s.firstNodes = s.walker.FirstAncestors(s.firstNodes[:0], s.labelNodes)
@@ -141,7 +148,7 @@ func (s *treeSums) result(instances int) *Hierarchy {
 	return h
 }
 
-// byLevel makes the table, without levels that have no class and no row.
+// byLevel returns the table by level, without levels that have no class and no row.
 func (s *treeSums) byLevel(l *labels) []Level {
 	var classes []int32
 	for id, used := range l.used {

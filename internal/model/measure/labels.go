@@ -8,22 +8,31 @@ import (
 	"taxon/internal/data/taxonomy"
 )
 
-// Options says what to measure. The zero value measures sets of labels without a structure, over
-// the rows' true labels.
+// Options select the measures. The zero value measures sets of labels without a structure, over the
+// rows' true labels.
 type Options struct {
-	Classes    []string          // labels of the training data; nil: not known
-	TrainSizes []int             // training instances of each of Classes; nil: no by_size
-	Structure  *taxonomy.Closure // nil: no hierarchical measures
-	Ranked     bool              // rows have rankings
-	// further numbers of places, from 1, that these are measured at
-	At        []int
-	ByLevel   bool // with Structure
-	BySize    bool // with TrainSizes
-	PerClass  bool // figures of each class of the class set
-	Confusion bool // confusion counts
+	// Classes are the labels of the training data. They are nil if unknown.
+	Classes []string
+	// TrainSizes are the numbers of training instances of Classes. If they are nil, there is no
+	// table by size.
+	TrainSizes []int
+	// Structure is the class structure. If it is nil, there are no hierarchical measures.
+	Structure *taxonomy.Closure
+	// Ranked reports that rows have rankings.
+	Ranked bool
+	// At lists further numbers of places, at least 1, for the measures of rankings.
+	At []int
+	// ByLevel requests the table by level. It needs Structure.
+	ByLevel bool
+	// BySize requests the table by class size. It needs TrainSizes.
+	BySize bool
+	// PerClass requests the measures of each class of the class set.
+	PerClass bool
+	// Confusion requests the confusion counts.
+	Confusion bool
 }
 
-// check reports options that contradict each other.
+// check returns an error for options that contradict each other.
 func (o *Options) check() error {
 	if o.TrainSizes != nil && len(o.TrainSizes) != len(o.Classes) {
 		return fmt.Errorf("%d class sizes for %d classes", len(o.TrainSizes), len(o.Classes))
@@ -37,13 +46,15 @@ func (o *Options) check() error {
 	return nil
 }
 
-// labels numbers label names: Options.Classes first, others as they appear. The accumulators of a
-// comparison share one.
+// labels numbers label names: Options.Classes first, others in order of appearance. The
+// accumulators of a comparison share one.
 type labels struct {
-	o    Options
-	id   map[string]int32
-	node []int32 // id -> node of the structure, -1: outside or no structure
-	used []bool  // id is in the class set
+	o  Options
+	id map[string]int32
+	// node maps an id to its node of the structure, or to -1.
+	node []int32
+	// used reports whether an id is in the class set.
+	used []bool
 }
 
 func newLabels(o Options) (*labels, error) {
@@ -60,7 +71,7 @@ func newLabels(o Options) (*labels, error) {
 	return l, nil
 }
 
-// number returns the id of a name, a new one if need be.
+// number returns the id of a name, and assigns a new one if necessary.
 func (l *labels) number(name string) int32 {
 	id, ok := l.id[name]
 	if ok {
@@ -87,7 +98,7 @@ func (l *labels) numbers(dst []int32, names []string) []int32 {
 	return dst
 }
 
-// met notes true labels. They are the class set if the training data's labels are unknown.
+// met records true labels. They form the class set if the training data's labels are unknown.
 func (l *labels) met(truth []int32) {
 	if l.o.Classes != nil {
 		return
@@ -97,7 +108,7 @@ func (l *labels) met(truth []int32) {
 	}
 }
 
-// source says where the class set comes from.
+// source returns the source of the class set.
 func (l *labels) source() string {
 	if l.o.Classes != nil {
 		return "training"
@@ -105,7 +116,7 @@ func (l *labels) source() string {
 	return "data"
 }
 
-// marks is a set over small integers that empties in one step.
+// marks is a set of small integers that is emptied in constant time.
 type marks struct {
 	round uint32
 	seen  []uint32
@@ -122,7 +133,7 @@ func (m *marks) reset(n int) {
 	}
 }
 
-// put adds i, and says whether it is new.
+// put adds i and reports whether it is new.
 func (m *marks) put(i int32) bool {
 	if m.seen[i] == m.round {
 		return false

@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// RankedPlaces is how many places the ranked measures of every result look at (P@5, nDCG@5).
+// RankedPlaces is the number of places that the ranked measures of every result use (P@5, nDCG@5).
 const RankedPlaces = 5
 
-// Places is how many places of a ranking are looked at for measures at further numbers of places.
+// Places returns the number of places of a ranking that are needed for measures at further numbers
+// of places.
 func Places(at []int) int { return slices.Max(append([]int{RankedPlaces}, at...)) }
 
-// Further is Options.At for the measure.
+// Further returns the Options.At that the measure needs.
 func (m *Measure) Further() []int {
 	if m.At == 0 {
 		return nil
@@ -21,32 +22,39 @@ func (m *Measure) Further() []int {
 	return []int{m.At}
 }
 
-// Places is how many places of a ranking the measure looks at, or RankedPlaces.
+// Places returns the number of places of a ranking that the measure needs, at least RankedPlaces.
 func (m *Measure) Places() int { return Places(m.Further()) }
 
 // MaxAt bounds k in p@k and ndcg@k.
 const MaxAt = 1 << 20
 
-// Measure is one figure of a Result.
+// Measure describes one measure of a Result.
 type Measure struct {
-	Key string // in JSON
-	// for people; empty: equal to another measure, and not shown
+	// Key is its key in JSON.
+	Key string
+	// Name is its name for people. It is empty if the measure equals another one and is not shown.
 	Name string
-	Note string // explanation, if the name needs one
-	Low  bool   // lower is better
-	// Percent says that the figure is a share of at most 1, which people read in percent.
-	Percent      bool
-	Ranked       bool // needs rankings
-	Hierarchical bool // needs a class structure
-	Probable     bool // needs probabilities
-	// of p@k and ndcg@k that not every result has: Options.At must hold it
+	// Note explains the name, if it needs an explanation.
+	Note string
+	// Low reports that lower values are better.
+	Low bool
+	// Percent reports that the value is a share of at most 1, which is shown in percent.
+	Percent bool
+	// Ranked reports that rankings are needed.
+	Ranked bool
+	// Hierarchical reports that a class structure is needed.
+	Hierarchical bool
+	// Probable reports that probabilities are needed.
+	Probable bool
+	// At is k for p@k and ndcg@k that not every result has. Options.At must contain it.
 	At int
 
+	// of returns the value in a result.
 	of func(r *Result) float64
 }
 
-// Measures lists all figures in the order of eval --json, behind them p@k and ndcg@k that are not among
-// them, for each further number of places.
+// Measures lists all measures in the order of eval --json, followed by p@k and ndcg@k for each
+// further number of places.
 func Measures(at ...int) []Measure {
 	flat := func(key, name string, of func(r *Result) float64) Measure {
 		return Measure{Key: key, Name: name, Percent: true, of: of}
@@ -112,7 +120,7 @@ func Measures(at ...int) []Measure {
 	return all
 }
 
-// placed are p@k and ndcg@k.
+// placed returns p@k and ndcg@k.
 func placed(k int) []Measure {
 	one := func(key, name string, of func(p *Place) float64) Measure {
 		text := strconv.Itoa(k)
@@ -124,8 +132,8 @@ func placed(k int) []Measure {
 		one("ndcg@", "nDCG@", func(p *Place) float64 { return p.NDCG })}
 }
 
-// Find is the measure of a key of eval --json, with p@k and ndcg@k for any k, or mean_f1; micro and
-// macro stand for the F1. The other keys come with it, for those who asked for none.
+// Find returns the measure with a key of eval --json, p@k or ndcg@k for any k, or mean_f1. micro
+// and macro stand for the F1. keys lists the valid keys, for error messages.
 func Find(key string) (m *Measure, keys []string) {
 	var at []int
 	if key == "micro" || key == "macro" {
@@ -145,13 +153,13 @@ func Find(key string) (m *Measure, keys []string) {
 	return nil, keys
 }
 
-// MeanF1 is the mean of micro and macro F1. It is a goal, not a figure of Results.
+// MeanF1 returns the mean of micro and macro F1. It serves as a goal and is not part of Results.
 func MeanF1() Measure {
 	return Measure{Key: "mean_f1", Name: "mean of micro and macro F1", Percent: true,
 		of: func(r *Result) float64 { return (r.MicroF1 + r.MacroF1) / 2 }}
 }
 
-// Of is the measure's value in a result; false: not measured.
+// Of returns the measure's value in a result. ok is false if it was not measured.
 func (m *Measure) Of(r *Result) (value float64, ok bool) {
 	if m.Ranked && r.Ranking == nil || m.At > 0 && !slices.ContainsFunc(r.Places,
 		func(p Place) bool { return p.K == m.At }) || m.Hierarchical && r.Hierarchy == nil || m.Probable &&
@@ -161,7 +169,7 @@ func (m *Measure) Of(r *Result) (value float64, ok bool) {
 	return m.of(r), true
 }
 
-// Shown is a value, or a difference, as shown to people: in percent, or as it is.
+// Shown returns a value, or a difference, as it is shown: in percent, or unchanged.
 func (m *Measure) Shown(x float64) float64 {
 	if m.Percent {
 		return 100 * x
@@ -169,7 +177,7 @@ func (m *Measure) Shown(x float64) float64 {
 	return x
 }
 
-// Text is a value as text: in percent with two decimals, else with four.
+// Text returns a value as text: in percent with two decimals, or with four decimals.
 func (m *Measure) Text(x float64) string {
 	if m.Percent {
 		return Percent(x)
@@ -177,7 +185,7 @@ func (m *Measure) Text(x float64) string {
 	return strconv.FormatFloat(x, 'f', 4, 64)
 }
 
-// Title is the name with its unit.
+// Title returns the name with its unit.
 func (m *Measure) Title() string {
 	if m.Percent {
 		return m.Name + " %"
@@ -185,7 +193,7 @@ func (m *Measure) Title() string {
 	return m.Name
 }
 
-// Words is the name with a value and its unit.
+// Words returns the name with a value and its unit.
 func (m *Measure) Words(x float64) string {
 	if m.Percent {
 		return m.Name + " " + m.Text(x) + " %"
@@ -193,14 +201,16 @@ func (m *Measure) Words(x float64) string {
 	return m.Name + " " + m.Text(x)
 }
 
-// Percent is a share in percent, as text.
+// Percent returns a share as text in percent.
 func Percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 2, 64) }
 
-// rankingSums adds up the ranked measures.
+// rankingSums accumulates the ranked measures.
 type rankingSums struct {
-	at   []int     // numbers of places
-	hits []int64   // at each of them
-	ndcg []float64 // and the sum of nDCG
+	// at lists the numbers of places.
+	at []int
+	// hits and ndcg are the sums at each of them.
+	hits []int64
+	ndcg []float64
 }
 
 func newRankingSums(at []int) *rankingSums {
@@ -214,11 +224,11 @@ func newRankingSums(at []int) *rankingSums {
 	return s
 }
 
-// discount is the weight of a hit at place i, counted from 0: 1/log2(i+2).
+// discount returns the weight of a hit at place i, counted from 0: 1/log2(i+2).
 func discount(i int) float64 { return 1 / math.Log2(float64(i+2)) }
 
-// add takes a ranking without repeats and the set of the row's true labels, whose number is
-// count.
+// add adds a ranking without repeats. truth is the set of the row's true labels, and count their
+// number.
 //
 //	P@k    = (true labels among the first k) / k
 //	nDCG@k = sum over hits at places 1..k of 1/log2(place+1), over the same sum with

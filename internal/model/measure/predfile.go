@@ -14,13 +14,15 @@ import (
 
 // Prediction is one line of a prediction file.
 type Prediction struct {
-	Labels []string  // in the order of the line
-	Scores []float64 // one a label; nil unless every label has one
+	// Labels are in the order of the line.
+	Labels []string
+	// Scores has one score per label. It is nil unless every label has one.
+	Scores []float64
 }
 
-// PredReader reads a file of predictions: a line an instance, in the order of the data. Labels
-// are separated by commas or blanks, and may have `:score`. An empty line predicts nothing. In a
-// ranking the best comes first.
+// PredReader reads a file of predictions, which has one line per instance in the order of the data.
+// Labels are separated by commas or blanks, and may have the form label:score. An empty line
+// predicts nothing. In a ranking the best label comes first.
 type PredReader struct {
 	in        *textio.Reader
 	source    string
@@ -28,9 +30,9 @@ type PredReader struct {
 	known     func(label string) bool
 }
 
-// NewPredReader reads from r; source is its name in errors. instances is the required number of
-// lines, -1 if unknown. A word that ends like a score ("GO:0001") is a label as a whole if known,
-// which may be nil, says so.
+// NewPredReader returns a reader of r. source is its name in errors. instances is the required
+// number of lines, or -1 if unknown. A word that looks like a label with a score ("GO:0001") is one
+// label if known, which may be nil, returns true for it.
 func NewPredReader(r io.Reader, source string, instances int, known func(label string) bool) *PredReader {
 	return &PredReader{in: textio.NewReader(r, source), source: source, instances: instances, known: known}
 }
@@ -54,15 +56,15 @@ func (r *PredReader) Next() (Prediction, error) {
 	return r.parse(string(text))
 }
 
-// wrongCount is the error for a file of another number of lines.
+// wrongCount returns the error for a file with another number of lines.
 func (r *PredReader) wrongCount(got int) error {
 	return &fs.InputError{Path: r.source, Msg: fmt.Sprintf(
 		"%d lines of predictions for %d instances: there must be one line an instance (an empty one for no label)", got,
 		r.instances)}
 }
 
-// parse splits a line. A name in quotes is a JSON string; what follows it up to the next
-// separator is its score.
+// parse splits a line. A name in quotes is a JSON string, followed by its score up to the next
+// separator.
 func (r *PredReader) parse(text string) (Prediction, error) {
 	var p Prediction
 	for {
@@ -105,7 +107,7 @@ func (r *PredReader) parse(text string) (Prediction, error) {
 
 const separators = ", \t"
 
-// word cuts off the text before the next separator.
+// word cuts off and returns the text before the next separator.
 func (r *PredReader) word(text *string) string {
 	end := strings.IndexAny(*text, separators)
 	if end < 0 {
@@ -116,7 +118,7 @@ func (r *PredReader) word(text *string) string {
 	return word
 }
 
-// split separates label and score: the score is what follows the last colon, if it is a number.
+// split separates label and score. The score is the part after the last colon, if it is a number.
 func (r *PredReader) split(word string) (label string, score float64, scored bool, err error) {
 	colon := strings.LastIndexByte(word, ':')
 	if colon < 0 || !looksNumeric(word[colon+1:]) || (r.known != nil && r.known(word)) {
@@ -136,7 +138,7 @@ func (r *PredReader) split(word string) (label string, score float64, scored boo
 	return word[:colon], score, true, nil
 }
 
-// looksNumeric accepts decimal numbers only; ParseFloat would also take "inf" or "0x1p4".
+// looksNumeric accepts decimal numbers only. ParseFloat would also accept "inf" and "0x1p4".
 func looksNumeric(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {

@@ -2,14 +2,17 @@ package measure
 
 import "math"
 
-// Probability has the measures of probabilities. If every row has one label, a row's
-// probabilities are first divided by their sum.
+// Probability holds the measures of probabilities. If every row has one label, a row's
+// probabilities are first normalised.
 type Probability struct {
-	// mean of -log p of the true label, p at least 1e-15; with several labels: over instances and classes
+	// LogLoss is the mean of -log p of the true label, with p at least 1e-15. With several labels
+	// it is the mean over instances and classes.
 	LogLoss float64 `json:"log_loss"`
-	// mean of the sum over classes of (p - y)^2; with several labels: over instances and classes
+	// Brier is the mean of the sum over classes of (p - y)^2. With several labels it is the mean
+	// over instances and classes.
 	Brier float64 `json:"brier"`
-	// expected calibration error: 15 bins of the top label's p; with several labels: of all p
+	// ECE is the expected calibration error with 15 bins of the top label's p. With several labels
+	// the bins are of all p.
 	ECE float64 `json:"ece"`
 }
 
@@ -18,8 +21,8 @@ const (
 	minProbability  = 1e-15
 )
 
-// bins are those of the calibration error: how many probabilities fell into each, their sum, and
-// how many belonged to true labels.
+// bins are the bins of the calibration error, with the number of probabilities in each, their sum,
+// and how many belong to true labels.
 type bins [calibrationBins]struct{ count, sum, right float64 }
 
 func (b *bins) add(p float64, right bool) {
@@ -40,14 +43,17 @@ func (b *bins) error() (sum float64) {
 	return sum / max(total, 1)
 }
 
-// probabilitySums keeps the sums for both cases, as only the last row shows which one it is.
+// probabilitySums holds the sums for both cases, because only the last row shows which case
+// applies.
 type probabilitySums struct {
-	rows, pairs, several int                            // several: rows without exactly one label
-	one, many            struct{ loss, square float64 } // of rows that all have one label, of others
-	topBins, allBins     bins
+	// several counts the rows without exactly one label.
+	rows, pairs, several int
+	// one is for data whose rows all have one label, many for others.
+	one, many        struct{ loss, square float64 }
+	topBins, allBins bins
 }
 
-// add takes a row: probabilities of classes, and which of them are true. absent counts the true
+// add adds a row: the probabilities of classes, and which of them are true. absent counts the true
 // labels without a class, whose probability is 0.
 func (s *probabilitySums) add(p []float64, right []bool, absent int) {
 	s.rows++
@@ -89,7 +95,7 @@ func (s *probabilitySums) add(p []float64, right []bool, absent int) {
 
 func (s *probabilitySums) single() bool { return s.several == 0 }
 
-// result gives the figures of the rows so far, and the bins of the calibration error.
+// result returns the measures of the rows so far, and the bins of the calibration error.
 func (s *probabilitySums) result() (*Probability, []Bin) {
 	sums, n, b := &s.many, s.pairs, &s.allBins
 	if s.single() {

@@ -9,14 +9,17 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// Bin is a bin of a reliability diagram, and of the ECE: the probabilities from Low to below High
-// (the last bin: to High).
+// Bin is a bin of a reliability diagram and of the ECE: the probabilities from Low to below High.
+// The last bin includes High.
 type Bin struct {
-	Low        float64  `json:"low"`
-	High       float64  `json:"high"`
-	Count      int64    `json:"count"`      // probabilities
-	Confidence *float64 `json:"confidence"` // their mean; null without any
-	Accuracy   *float64 `json:"accuracy"`   // share that came true; null without any
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	// Count is the number of probabilities.
+	Count int64 `json:"count"`
+	// Confidence is their mean. It is nil if Count is 0.
+	Confidence *float64 `json:"confidence"`
+	// Accuracy is the share whose label is true. It is nil if Count is 0.
+	Accuracy *float64 `json:"accuracy"`
 }
 
 func (b *bins) table() []Bin {
@@ -31,27 +34,28 @@ func (b *bins) table() []Bin {
 	return table
 }
 
-// The picture's measures, in its own units.
+// Dimensions of the picture, in its own units.
 const (
-	diagramSide   = 480 // of the square from probability 0 to 1
+	// diagramSide is the side of the square from probability 0 to 1.
+	diagramSide   = 480
 	diagramLeft   = 60
 	diagramTop    = 70
 	diagramWidth  = diagramLeft + diagramSide + 25
 	diagramHeight = diagramTop + diagramSide + 60
 )
 
-// WriteReliability draws the reliability diagram of a result with probabilities, as SVG. There is
-// a bar for each bin, as high as the share that came true, with the number of probabilities above
-// it and a mark at their mean. On the diagonal lie the bars of a perfectly calibrated model. what
-// names the model and the data. The picture's description has all its numbers.
+// WriteReliability draws the reliability diagram of a result with probabilities, as SVG. Each bin
+// has a bar whose height is its accuracy, with the number of probabilities above it and a mark at
+// their mean. The bars of a perfectly calibrated model end on the diagonal. what names the model
+// and the data. The picture's description contains all its numbers.
 func (r *Result) WriteReliability(w io.Writer, what string) error {
 	x := func(p float64) float64 { return diagramLeft + diagramSide*p }
 	y := func(p float64) float64 { return diagramTop + diagramSide*(1-p) }
 	title := html.EscapeString(fmt.Sprintf("Reliability diagram, ECE %.4f", r.ECE))
-	var told, s strings.Builder
+	var description, s strings.Builder
 	for _, b := range r.Reliability {
 		if b.Count > 0 {
-			fmt.Fprintf(&told, " %s.", b.describe())
+			fmt.Fprintf(&description, " %s.", b.describe())
 		}
 	}
 	fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%d" role="img" aria-labelledby="title desc" font-family="sans-serif" font-size="12" fill="#222">
@@ -60,7 +64,7 @@ func (r *Result) WriteReliability(w io.Writer, what string) error {
 <rect width="100%%" height="100%%" fill="#fff"/>
 <text x="%d" y="24" font-size="16">%[3]s</text>
 <text x="%[6]d" y="44" fill="#555">%[4]s</text>
-`, diagramWidth, diagramHeight, title, html.EscapeString(what), told.String(), diagramLeft)
+`, diagramWidth, diagramHeight, title, html.EscapeString(what), description.String(), diagramLeft)
 	for i := range 6 {
 		p := float64(i) / 5
 		fmt.Fprintf(&s, `<path d="M%g %gH%g" stroke="#ddd"/><text x="%g" y="%g" text-anchor="end">%.1f</text><text x="%g" y="%g" text-anchor="middle">%.1f</text>`+"\n",
@@ -74,8 +78,8 @@ func (r *Result) WriteReliability(w io.Writer, what string) error {
 			b.describe(), x(b.Low), y(*b.Accuracy), x(b.High)-x(b.Low), y(0)-y(*b.Accuracy))
 		fmt.Fprintf(&s, `<path d="M%.1f %.1fH%.1f" stroke="#d55e00" stroke-width="3"/>`, x(b.Low)+4, y(*b.Confidence),
 			x(b.High)-4)
-		// The count is written upright, as it may be longer than a bar is wide. If the bar ends
-		// at the top the count hangs from there.
+		// The count is written vertically, because it may be longer than a bar is wide. If the bar
+		// ends at the top, the count hangs from there.
 		middle, end := (x(b.Low)+x(b.High))/2, max(min(y(*b.Accuracy), y(*b.Confidence))-6, diagramTop+70)
 		fmt.Fprintf(&s, `<text transform="translate(%.1f %.1f) rotate(-90)">%s</text></g>`+"\n", middle+4, end,
 			format.Count(b.Count))
@@ -90,7 +94,7 @@ func (r *Result) WriteReliability(w io.Writer, what string) error {
 	return err
 }
 
-// describe says a bin with probabilities in words.
+// describe describes a bin that has probabilities in words.
 func (b *Bin) describe() string {
 	return fmt.Sprintf("%.3f to %.3f: %s, mean %.3f, came true %.3f", b.Low, b.High,
 		format.Counted(b.Count, "probability", "probabilities"), *b.Confidence, *b.Accuracy)

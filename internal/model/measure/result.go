@@ -6,42 +6,53 @@ import (
 	"slices"
 )
 
-// Result holds the figures, as fractions. What was not measured is nil, and not in the JSON
-// document.
+// Result holds the measures, as fractions. Those not measured are nil, and absent in JSON.
 type Result struct {
-	Instances int    `json:"instances"`
-	Classes   int    `json:"classes"`   // size of the class set
-	ClassSet  string `json:"class_set"` // its source: "training" or "data"
+	Instances int `json:"instances"`
+	// Classes is the size of the class set.
+	Classes int `json:"classes"`
+	// ClassSet is its source: "training" or "data".
+	ClassSet string `json:"class_set"`
 
 	MicroF1        float64 `json:"micro_f1"`
 	MacroF1        float64 `json:"macro_f1"`
 	MicroPrecision float64 `json:"micro_precision"`
 	MicroRecall    float64 `json:"micro_recall"`
-	ZeroOne        float64 `json:"zero_one"` // share of rows whose label set is not exactly right
+	// ZeroOne is the share of rows whose label set is not exactly right.
+	ZeroOne float64 `json:"zero_one"`
 
-	*Ranking     // nil without rankings
-	*Hierarchy   // nil without a structure
-	*Probability // nil without probabilities
+	// Ranking is nil without rankings.
+	*Ranking
+	// Hierarchy is nil without a structure.
+	*Hierarchy
+	// Probability is nil without probabilities.
+	*Probability
 
-	Reliability []Bin `json:"reliability,omitempty"` // the bins of ece; nil without probabilities
+	// Reliability holds the bins of the ECE. It is nil without probabilities.
+	Reliability []Bin `json:"reliability,omitempty"`
 
-	Coverage []Covered `json:"coverage,omitempty"` // of predictions that back off; nil: not measured
+	// Coverage describes predictions that back off. It is nil if not measured.
+	Coverage []Covered `json:"coverage,omitempty"`
 
 	ByLevel []Level `json:"by_level,omitempty"`
 	BySize  []Size  `json:"by_size,omitempty"`
-	// in the order of the training data's labels, then of first appearance
-	PerClass []Class    `json:"per_class,omitempty"`
-	Mistakes []Mistaken `json:"-"` // with Options.Confusion
+	// PerClass is in the order of the training data's labels, then of first appearance.
+	PerClass []Class `json:"per_class,omitempty"`
+	// Mistakes is set with Options.Confusion.
+	Mistakes []Mistaken `json:"-"`
 
 	SignTest *SignTest `json:"sign_test,omitempty"`
 	Wilcoxon *Wilcoxon `json:"wilcoxon,omitempty"`
-	Other    *Result   `json:"other,omitempty"`  // what was compared with
-	Others   []Against `json:"others,omitempty"` // all comparisons, if there are several
+	// Other is the result of the model compared with.
+	Other *Result `json:"other,omitempty"`
+	// Others holds all comparisons, if there are several.
+	Others []Against `json:"others,omitempty"`
 }
 
 // Against is one of several comparisons.
 type Against struct {
-	With     string    `json:"compare"` // as the user named it
+	// With is the model compared with, as the user named it.
+	With     string    `json:"compare"`
 	SignTest *SignTest `json:"sign_test"`
 	Wilcoxon *Wilcoxon `json:"wilcoxon"`
 	Other    *Result   `json:"other"`
@@ -51,26 +62,33 @@ type Against struct {
 // enough.
 type Covered struct {
 	MinProbability float64 `json:"min_probability"`
-	Answered       float64 `json:"answered"` // share of rows with an answer
-	Correct        float64 `json:"correct"`  // of these: share whose class is the answer or below it
-	// share of rows whose best class reaches the probability by itself: the answers without a hierarchy
-	Classes      float64 `json:"classes"`
-	ClassCorrect float64 `json:"class_accuracy"` // of these: share whose class it is
+	// Answered is the share of rows with an answer.
+	Answered float64 `json:"answered"`
+	// Correct is the share of answered rows whose class is the answer or below it.
+	Correct float64 `json:"correct"`
+	// Classes is the share of rows whose best class alone reaches the probability: the answers that
+	// there would be without a hierarchy.
+	Classes float64 `json:"classes"`
+	// ClassCorrect is the share of these rows for which that class is right.
+	ClassCorrect float64 `json:"class_accuracy"`
 }
 
 // Class holds the measures of one class.
 type Class struct {
-	Label     string  `json:"label"`
-	Instances int64   `json:"instances"` // with this label
-	Predicted int64   `json:"predicted"` // predicted to have it
+	Label string `json:"label"`
+	// Instances is the number of instances with this label.
+	Instances int64 `json:"instances"`
+	// Predicted is the number of instances predicted to have it.
+	Predicted int64   `json:"predicted"`
 	Precision float64 `json:"precision"`
 	Recall    float64 `json:"recall"`
 	F1        float64 `json:"f1"`
 }
 
-// Mistaken counts the instances with one label that were given another, or the same.
+// Mistaken counts the instances with one label that were predicted to have another, or the same.
 type Mistaken struct {
-	Truth, Predicted string // "": none
+	// Truth and Predicted are labels. Empty strings stand for none.
+	Truth, Predicted string
 	Instances        int64
 }
 
@@ -81,7 +99,8 @@ type Ranking struct {
 	P5    float64 `json:"p@5"`
 	NDCG5 float64 `json:"ndcg@5"`
 
-	Places []Place `json:"-"` // for Options.At; see Result.MarshalJSON
+	// Places holds the measures for Options.At; see Result.MarshalJSON.
+	Places []Place `json:"-"`
 }
 
 // Place holds the measures of rankings at a further number of places.
@@ -113,7 +132,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	return out, nil
 }
 
-// standing says whether a measure is one of every result with rankings, under the same key.
+// standing reports whether a measure is in every result with rankings, under the same key.
 func (m *Measure) standing() bool {
 	return slices.ContainsFunc(Measures(), func(of Measure) bool { return of.Key == m.Key })
 }
@@ -135,9 +154,11 @@ type Hierarchy struct {
 
 // Level holds the measures over the microlabels of one level.
 type Level struct {
-	Level     int     `json:"level"` // 1: the roots
-	MacroF1   float64 `json:"macro_f1"`
-	Classes   int     `json:"classes"` // microlabels that macro_f1 averages over
+	// Level is 1 for the roots.
+	Level   int     `json:"level"`
+	MacroF1 float64 `json:"macro_f1"`
+	// Classes is the number of microlabels that MacroF1 averages over.
+	Classes   int     `json:"classes"`
 	Precision float64 `json:"precision"`
 	Recall    float64 `json:"recall"`
 	F1        float64 `json:"f1"`
@@ -145,13 +166,14 @@ type Level struct {
 
 // Size holds the measures over the classes with From to To training instances.
 type Size struct {
-	From    int     `json:"from"`
-	To      *int    `json:"to"` // null: no upper end
+	From int `json:"from"`
+	// To is nil if the range has no upper end.
+	To      *int    `json:"to"`
 	MacroF1 float64 `json:"macro_f1"`
 	Classes int     `json:"classes"`
 }
 
-// tally counts the decisions about one class, or about several together.
+// tally counts the decisions on one class, or on several together.
 type tally struct{ truePos, falsePos, falseNeg int64 }
 
 func (t *tally) add(o tally) {
@@ -163,12 +185,12 @@ func (t *tally) add(o tally) {
 func (t tally) precision() float64 { return share(t.truePos, t.truePos+t.falsePos) }
 func (t tally) recall() float64    { return share(t.truePos, t.truePos+t.falseNeg) }
 
-// f1 is 2 TP / (2 TP + FP + FN), the harmonic mean of precision and recall.
+// f1 returns 2 TP / (2 TP + FP + FN), the harmonic mean of precision and recall.
 func (t tally) f1() float64 {
 	return share(2*t.truePos, 2*t.truePos+t.falsePos+t.falseNeg)
 }
 
-// share is part/whole with 0/0 = 0.
+// share returns part/whole, where 0/0 is 0.
 func share(part, whole int64) float64 {
 	if whole == 0 {
 		return 0
@@ -176,7 +198,7 @@ func share(part, whole int64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// mean is sum/n with 0/0 = 0.
+// mean returns sum/n, where 0/0 is 0.
 func mean(sum float64, n int) float64 {
 	if n == 0 {
 		return 0
@@ -184,7 +206,7 @@ func mean(sum float64, n int) float64 {
 	return sum / float64(n)
 }
 
-// Range is a range of class sizes as text: 6-10 or, without an upper end, 101+.
+// Range returns a range of class sizes as text: 6-10 or, without an upper end, 101+.
 func Range(from int, to *int) string {
 	if to == nil {
 		return fmt.Sprintf("%d+", from)

@@ -7,8 +7,10 @@ import (
 
 // SignTest is the two-sided sign test over (instance, class) decisions.
 type SignTest struct {
-	Plus  int64   `json:"n_plus"`  // decisions that only the first got right
-	Minus int64   `json:"n_minus"` // decisions that only the second got right
+	// Plus counts the decisions that only the first model got right.
+	Plus int64 `json:"n_plus"`
+	// Minus counts the decisions that only the second model got right.
+	Minus int64   `json:"n_minus"`
 	P     float64 `json:"p"`
 }
 
@@ -29,8 +31,8 @@ func NewSignTest(plus, minus int64) SignTest {
 	return t
 }
 
-// halfBinomial is (n over k) / 2^n: as a product while that fits into a float64, which keeps
-// small cases exact, else by logarithms.
+// halfBinomial returns (n over k) / 2^n: as a product while that fits into a float64, which keeps
+// small cases exact, and otherwise by logarithms.
 func halfBinomial(n, k float64) float64 {
 	if n <= 1000 {
 		choose := 1.0
@@ -45,22 +47,23 @@ func halfBinomial(n, k float64) float64 {
 
 // Wilcoxon is the two-sided signed-rank test over paired scores.
 type Wilcoxon struct {
-	Statistic float64 `json:"statistic"` // the smaller of the two rank sums
+	// Statistic is the smaller of the two rank sums.
+	Statistic float64 `json:"statistic"`
 	P         float64 `json:"p"`
 }
 
 // Up to these sizes the null distribution is enumerated, as in tables and in other statistics
-// packages. Beyond them the normal approximation is good to about 1 % of p.
+// packages. Beyond them the error of the normal approximation is about 1 % of p.
 const (
 	exactWithTies    = 25
 	exactWithoutTies = 50
 )
 
-// NewWilcoxon tests whether a and b, equally long, differ. Zero differences are dropped, equal
-// ones share their mean rank. Differences closer than 1e-12 count as equal, so that rounding
-// makes no ranks. Small samples are tested exactly (conditional on the ties), others by the
-// normal approximation with the variance corrected for ties, without continuity correction. p = 1
-// if nothing differs.
+// NewWilcoxon tests whether a and b, which have equal lengths, differ. Zero differences are
+// dropped, and equal ones share their mean rank. Differences closer than 1e-12 count as equal, so
+// that rounding does not create ranks. Small samples are tested exactly, conditional on the ties;
+// others by the normal approximation with the variance corrected for ties, without continuity
+// correction. p = 1 if nothing differs.
 func NewWilcoxon(a, b []float64) Wilcoxon {
 	var diffs []float64 // in units of 1e-12, rounded
 	for i := range a {
@@ -98,8 +101,8 @@ func NewWilcoxon(a, b []float64) Wilcoxon {
 	return w
 }
 
-// doubledRanks returns twice the mean rank of each difference, sorted by size, and the sum of t^3
-// - t over groups of t equal ones.
+// doubledRanks returns twice the mean rank of each difference, sorted by size, and the sum of t^3 -
+// t over groups of t equal ones.
 func doubledRanks(sorted []float64) (ranks []int, ties float64) {
 	ranks = make([]int, len(sorted))
 	for i := 0; i < len(sorted); {
@@ -117,7 +120,7 @@ func doubledRanks(sorted []float64) (ranks []int, ties float64) {
 	return ranks, ties
 }
 
-// exactTail is min(1, 2 P(S <= s)), where S includes each rank with probability 1/2.
+// exactTail returns min(1, 2 P(S <= s)), where S includes each rank with probability 1/2.
 func exactTail(ranks []int, total, s int) float64 {
 	prob := make([]float64, total+1)
 	prob[0] = 1
@@ -139,7 +142,7 @@ func exactTail(ranks []int, total, s int) float64 {
 	return min(1, 2*sum)
 }
 
-// normalTail is the two-sided tail of the normal approximation.
+// normalTail returns the two-sided tail probability of the normal approximation.
 func normalTail(statistic, n, ties float64) float64 {
 	mu := n * (n + 1) / 4
 	variance := n*(n+1)*(2*n+1)/24 - ties/48

@@ -1,5 +1,4 @@
-// Package modeltest makes small models whose scores can be computed by hand, for tests of
-// packages that use models.
+// Package modeltest makes small models whose scores can be computed by hand, for tests.
 package modeltest
 
 import (
@@ -11,15 +10,15 @@ import (
 	"taxon/internal/model"
 )
 
-// Animals makes a small model by hand and returns its folder. Its columns are features 7, 2 and
-// 100 of the input.
+// Animals writes a small model and returns its folder. Its columns are features 7, 2 and 100 of the
+// input.
 //
 //	virtual -> animal -> (spawned leaf of animal), cat, dog
 //	        -> car
 //
-// Scores: animal 1.5 x2 + 0.25 x7 - 1; cat 1.5 x2 + 0.1 x100 - 1; dog 1.5 x2 + 0.25 x7 - 0.75;
-// car -2 x7 + 3. It says that there were 10 instances with so many positives in all; 10 makes
-// them single-label data.
+// The scores are: animal 1.5 x2 + 0.25 x7 - 1; cat 1.5 x2 + 0.1 x100 - 1; dog 1.5 x2 + 0.25 x7 -
+// 0.75; car -2 x7 + 3. The model has 10 instances with a total of positives labels; 10 make it a
+// single-label model.
 func Animals(t testing.TB, positives int64) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "animals")

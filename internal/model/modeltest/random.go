@@ -14,7 +14,7 @@ import (
 	"taxon/internal/model/shard"
 )
 
-// TinyMeta is a hand-made model of a tree with every kind of node:
+// TinyMeta returns a hand-made model of a tree with every kind of node:
 //
 //	(virtual) -> animal (internal label, spawned leaf), cat, dog ; car
 func TinyMeta() model.Meta {
@@ -39,7 +39,7 @@ func TinyMeta() model.Meta {
 	}
 }
 
-// TinyWeights are the overrides of its nodes.
+// TinyWeights returns the overrides of its nodes.
 func TinyWeights() []shard.Record {
 	return []shard.Record{
 		{Columns: []uint32{0, 3}, Values: []float32{0.5, -1}},
@@ -51,21 +51,22 @@ func TinyWeights() []shard.Record {
 	}
 }
 
-// TinyReport is the report of its training.
+// TinyReport returns the report of its training.
 func TinyReport() model.Report {
 	dual, gap := 1.5, 0.25
 	return model.Report{Method: "rr-svm", Instances: 10, Nonzeros: 25,
 		Sweeps: 3, Objective: 2, Dual: &dual, Gap: &gap, StoppedBy: "gap", Seconds: 0.5, CPUSeconds: 1}
 }
 
-// TinyTrace are its sweeps.
+// TinyTrace returns its sweeps.
 func TinyTrace() []model.TraceRow {
 	p, d, g := 2.0, 1.5, 0.25
 	return []model.TraceRow{{Sweep: 1, Phase: "map", Seconds: 0.25}, {Sweep: 2, Phase: "certify", Objective: &p, Dual: &d,
 		Gap: &g, Seconds: 0.5}}
 }
 
-// Write writes a model, and returns its report. Weight shards hold at most so many bytes; 0: as NewWriter says.
+// Write writes a model and returns its report. Weight shards hold at most shardBytes bytes. Zero
+// means NewWriter's default.
 func Write(t testing.TB, dir string, meta model.Meta, weights []shard.Record, shardBytes int64) model.Report {
 	t.Helper()
 	w, err := model.NewWriter(dir, meta)
@@ -87,7 +88,7 @@ func Write(t testing.TB, dir string, meta model.Meta, weights []shard.Record, sh
 	return r
 }
 
-// Open opens a model until the test ends.
+// Open opens a model and closes it at the end of the test.
 func Open(t testing.TB, dir string) *model.Model {
 	t.Helper()
 	m, err := model.Open(dir)
@@ -106,10 +107,11 @@ func Tiny(t testing.TB) *model.Model {
 	return Open(t, dir)
 }
 
-// Shape is that of a random model.
+// Shape describes a random model.
 type Shape struct {
 	Nodes, Features, Overrides int
-	// children are put under one of the last Branch nodes of the path
+	// Branch is the number of nodes at the end of the path among which the parent of the next node
+	// is chosen.
 	Branch int
 	Bias   float64
 }
@@ -160,7 +162,7 @@ func Random(rng *rand.Rand, s Shape) (model.Meta, []shard.Record) {
 	return m, weights
 }
 
-// Dense applies overrides the dumb way.
+// Dense applies overrides in the most direct way.
 func Dense(m model.Meta, weights []shard.Record) [][]float32 {
 	out := make([][]float32, len(weights))
 	for n, x := range weights {
@@ -175,7 +177,7 @@ func Dense(m model.Meta, weights []shard.Record) [][]float32 {
 	return out
 }
 
-// Whole are the records as whole vectors, the dumb way.
+// Whole returns the records as whole vectors, computed in the most direct way.
 func Whole(m model.Meta, weights []shard.Record) [][]float32 {
 	out := make([][]float32, len(weights))
 	for n, x := range weights {
@@ -187,7 +189,7 @@ func Whole(m model.Meta, weights []shard.Record) [][]float32 {
 	return out
 }
 
-// Width is the length of a weight vector.
+// Width returns the length of a weight vector.
 func Width(m model.Meta) int {
 	if m.Options.Bias > 0 {
 		return len(m.Feature) + 1
@@ -222,8 +224,8 @@ func Rows(rng *rand.Rand, n, features int, density float64) []Row {
 	return rows
 }
 
-// Wordnet is a model with the figures of wordnet-freq: 28,780 features, 1,768 internals, 3,383 terminals.
-// Overrides fall on frequent features as those of real classes do.
+// Wordnet returns a model with the dimensions of wordnet-freq: 28,780 features, 1,768 internal
+// nodes, 3,383 terminals. Overrides are on frequent features, as those of real classes are.
 func Wordnet(rng *rand.Rand) (model.Meta, []shard.Record) {
 	meta, _ := Random(rng, Shape{Nodes: 5151, Features: 28780, Branch: 2, Bias: 1})
 	weights := make([]shard.Record, 5151)
@@ -244,7 +246,7 @@ func Wordnet(rng *rand.Rand) (model.Meta, []shard.Record) {
 	return meta, weights
 }
 
-// ZipfRows makes instances of words whose frequencies fall as those of real ones.
+// ZipfRows returns instances of words whose frequencies decrease as those of real ones do.
 func ZipfRows(rng *rand.Rand, n, features, words int) []Row {
 	z := rand.NewZipf(rng, 1.2, 40, uint64(features-1))
 	rows := make([]Row, n)

@@ -1,4 +1,4 @@
-// Package parallel has goroutines share a sequence of items.
+// Package parallel distributes a sequence of items over goroutines.
 package parallel
 
 import (
@@ -10,7 +10,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// Threads resolves a number of threads: n, or one for each core if n is 0.
+// Threads returns n, or one per core if n is 0.
 func Threads(n int) int {
 	if n > 0 {
 		return n
@@ -18,11 +18,11 @@ func Threads(n int) int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// InOrder has several goroutines work on items, and passes the items on in the order in which
-// they came. fill reuses an item for the next one, and says whether there is one. start begins a
-// goroutine and returns its work on an item. fill and emit are each called from one goroutine.
-// The first error of any side, also a fault in mapped memory, ends everything and is returned.
-// Memory: two items a thread, one at work and one read ahead.
+// InOrder processes items in several goroutines and emits them in their original order. fill fills
+// an item for reuse and returns false if there is no further one. start starts a goroutine and
+// returns its function for one item. fill and emit are each called from one goroutine. The first
+// error of any of them, or a fault in mapped memory, ends the call and is returned. There are at
+// most two items per thread: one in work and one read ahead.
 func InOrder[T any](ctx context.Context, threads int, fill func(*T) (bool, error), start func() func(context.Context,
 	*T) error, emit func(*T) error) error {
 	type item struct {

@@ -10,31 +10,34 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// Sure finds how deep in the hierarchy an instance's probabilities are sure. A class, with
+// Sure finds the deepest nodes of the hierarchy whose probability is high enough. A class, with
 // everything below it, has the probability
 //
 //	P(n) = sum of p over n and below       where each instance has one label,
-//	P(n) = 1 - product of (1 - p)          else, as if labels were independent of each other.
+//	P(n) = 1 - product of (1 - p)          otherwise, as if labels were independent of each other.
 //
-// The hierarchy is the user's if no class has several parents, else the one that was trained. A
-// graph has none. For one goroutine.
+// The hierarchy is the user's if no class has several parents, and otherwise the trained one. A
+// graph has none. A Sure belongs to one goroutine.
 type Sure struct {
-	Names, Paths []string // of the places, which are the hierarchy's nodes
+	// Names and Paths are those of the places, which are the nodes of the hierarchy.
+	Names, Paths []string
 
-	// place -> the place above it, which comes before it; -1: none
+	// above maps a place to its parent, which precedes it, or to -1.
 	above []int32
-	below [][]int32 // place+1 -> places below it; 0: those at the top
-	of    []int32   // node of the model's tree -> place
+	// below[place+1] lists the children of a place, and below[0] the places at the top.
+	below [][]int32
+	// of maps a node of the model's tree to its place.
+	of    []int32
 	joint bool
 	p     []float64
-	// the most probable class: its place and its own probability
+	// top is the most probable class: its place, and its probability without the places below it.
 	top   scoring.Scored
 	inner []bool
 	set   []scoring.Scored
 	place map[string]int32
 }
 
-// NewSure prepares it for a model with probabilities.
+// NewSure returns a Sure for a model with probabilities.
 func NewSure(m *model.Model) (*Sure, error) {
 	if !m.HasProbabilities() {
 		return nil, option.Errorf("%s gives no probabilities: train with ‹calibrate=temperature›, isotonic or levels, or "+
@@ -101,6 +104,7 @@ func NewSure(m *model.Model) (*Sure, error) {
 	return s, nil
 }
 
+// placed is a name with the one above it.
 type placed struct{ name, above string }
 
 // childrenOf returns the children of each class, and the classes at the top.
@@ -118,7 +122,7 @@ func childrenOf(t *taxonomy.Structure) (children map[string][]placed, top []plac
 	return children, top
 }
 
-// Take reads row i of a result. The predictor must have kept all classes.
+// Take computes the probabilities of row i of a result. The predictor must have kept all classes.
 func (s *Sure) Take(r *scoring.Result, i int) {
 	clear(s.p)
 	s.top = scoring.Scored{Node: -1}
@@ -149,13 +153,13 @@ func (s *Sure) Take(r *scoring.Result, i int) {
 	}
 }
 
-// Of lists the deepest places with a probability of at least `least`, best first, with their
-// probabilities. Where each instance has one label there is at most one: the place reached from
-// the top by always taking the most probable child. Empty: nothing is sure. Valid until the next
-// call.
+// Of returns the deepest places with a probability of at least `least`, best first, with their
+// probabilities. If each instance has one label, there is at most one: the place reached from the
+// top by always following the most probable child. It is empty if no probability suffices. The
+// slice is valid until the next call.
 func (s *Sure) Of(least float64) []scoring.Scored {
 	s.set = s.set[:0]
-	least -= 1e-9 // sums that should be 1 may fall short by rounding
+	least -= 1e-9 // sums that should be 1 may be short by rounding
 	if s.joint {
 		for at, deeper := int32(-1), true; deeper; {
 			best := scoring.Scored{Node: -1}
@@ -188,14 +192,14 @@ func (s *Sure) Of(least float64) []scoring.Scored {
 	return s.set
 }
 
-// Class is the place of the most probable class, with its own probability, without what is below
-// it.
+// Class returns the place of the most probable class, with its probability without the places
+// below.
 func (s *Sure) Class() scoring.Scored { return s.top }
 
-// Joint says whether each instance has one label.
+// Joint reports whether each instance has one label.
 func (s *Sure) Joint() bool { return s.joint }
 
-// Holds says whether a place is the class of this name, or above it.
+// Holds reports whether a place is the class of this name, or above it.
 func (s *Sure) Holds(place int32, name string) bool {
 	at, known := s.place[name]
 	for known && at >= 0 && at != place {

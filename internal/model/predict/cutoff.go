@@ -14,17 +14,19 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// Cutoff is how an instance's scores become its labels.
+// Cutoff is a rule that converts an instance's scores to labels.
 type Cutoff struct {
-	kind  cutKind
-	value float64 // of cutAbove
-	rank  int     // of cutRank; 0: the rank that the model has
+	kind cutKind
+	// value is the threshold of cutAbove.
+	value float64
+	// rank is the number of labels of cutRank. Zero means the model's.
+	rank int
 }
 
 type cutKind uint8
 
 const (
-	cutDefault  cutKind = iota // argmax, or what the model has for multi-label data
+	cutDefault  cutKind = iota // argmax, or the model's rule for multi-label data
 	cutArgmax                  // the best class
 	cutAbove                   // all classes above a number
 	cutInstance                // all above the instance's own threshold
@@ -32,7 +34,7 @@ const (
 	cutRank                    // the best k
 )
 
-// cutNames are the values that contain no number.
+// cutNames are the values without a number.
 var cutNames = map[string]Cutoff{
 	"argmax": {kind: cutArgmax}, "zero": {kind: cutAbove}, "instance": {kind: cutInstance}, "scut": {kind: cutScut},
 	"rcut": {kind: cutRank},
@@ -40,8 +42,8 @@ var cutNames = map[string]Cutoff{
 
 const cutChoices = "argmax, instance, scut, rcut, rcut=K, top=K, zero or a number"
 
-// ParseCutoff reads argmax, instance, scut, rcut, rcut=K, top=K, zero or a number. Its error says
-// what is allowed.
+// ParseCutoff parses argmax, instance, scut, rcut, rcut=K, top=K, zero or a number. Its error lists
+// the permitted values.
 func ParseCutoff(s string) (Cutoff, error) {
 	if c, ok := cutNames[s]; ok {
 		return c, nil
@@ -69,24 +71,28 @@ func ParseCutoff(s string) (Cutoff, error) {
 	return Cutoff{}, fmt.Errorf("must be %s", cutChoices)
 }
 
-// Rule applies a model's cut-off to its predictions. For one goroutine.
+// Rule applies a model's cut-off to its predictions. It belongs to one goroutine.
 type Rule struct {
 	kind    cutKind
 	cutoffs *labelset.Cutoffs
-	Options scoring.Options // for the predictor
-	rank    int             // of cutRank
+	// Options are those of the predictor.
+	Options scoring.Options
+	// rank is that of cutRank.
+	rank int
 
 	scores  []float64
 	classes []int32
 	places  []int
 	set     []scoring.Scored
-	labels  []int32 // node -> label id
+	// labels maps a node to its label id.
+	labels []int32
 }
 
-// fitted says whether the thresholds were fitted to scores of held-out instances.
+// fitted reports whether the thresholds were fitted to scores of held-out instances.
 func (r *Rule) fitted() bool { return r.kind == cutInstance || r.kind == cutScut }
 
-// Predictive makes the rule's scores those of the predictive distribution, or refuses.
+// Predictive makes the rule's scores those of the predictive distribution. It returns an error if
+// the model has none.
 func (r *Rule) Predictive(verb string, m *model.Model) error {
 	if r.fitted() {
 		return option.Errorf("%s: ‹predictive› has scores that the fitted cut-offs of %s are not for: add ‹cutoff=top=K›, "+
@@ -96,7 +102,7 @@ func (r *Rule) Predictive(verb string, m *model.Model) error {
 	return nil
 }
 
-// Rule makes the rule for a model; ranked is how many best classes are wanted as well.
+// Rule returns the rule for a model. ranked is the number of best classes needed in addition.
 func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
 	r := &Rule{kind: c.kind, cutoffs: m.Cutoffs, labels: m.Tree.Label, Options: scoring.Options{Rule: scoring.Argmax,
 		Top: max(ranked, 1)}}
@@ -110,7 +116,7 @@ func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
 		r.kind = cutScut
 	case r.cutoffs != nil:
 		r.kind = cutInstance
-	default: // multi-label data, but trained without a fit
+	default: // multi-label data, trained without a fit
 		r.kind = cutAbove
 	}
 	if (r.fitted() || r.kind == cutRank && c.rank == 0) && r.cutoffs == nil {
@@ -131,7 +137,7 @@ func (c Cutoff) Rule(m *model.Model, ranked int) (*Rule, error) {
 	return r, nil
 }
 
-// Of gives the labels of row i, best first; valid until the next call.
+// Of returns the labels of row i, best first. The slice is valid until the next call.
 func (r *Rule) Of(result *scoring.Result, i int) []scoring.Scored {
 	if r.kind == cutRank {
 		best := result.Best(i)
@@ -156,8 +162,8 @@ func (r *Rule) Of(result *scoring.Result, i int) []scoring.Scored {
 	return r.set
 }
 
-// IsDefault says whether the rule is the model's own.
+// IsDefault reports whether the rule is the model's own.
 func (c Cutoff) IsDefault() bool { return c.kind == cutDefault }
 
-// Best keeps the k best classes.
+// Best returns the cut-off that keeps the k best classes.
 func Best(k int) Cutoff { return Cutoff{kind: cutRank, rank: k} }

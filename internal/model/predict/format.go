@@ -17,10 +17,12 @@ import (
 // Formats are the formats of predictions.
 var Formats = []string{"lines", "csv", "jsonl", "parquet"}
 
-// answer is what is written for an instance.
+// answer is the output for an instance.
 type answer struct {
-	Row    int64   `json:"row"` // from 1
-	ID     *string `json:"id"`  // nil: the rows have none
+	// Row starts at 1.
+	Row int64 `json:"row"`
+	// ID is nil if the rows have none.
+	ID     *string `json:"id"`
 	Labels []named `json:"labels"`
 }
 
@@ -34,11 +36,12 @@ type named struct {
 // answers writes predictions in one format.
 type answers interface {
 	write(a *answer) error
-	flush() error // what was written so far
+	// flush writes the answers so far.
+	flush() error
 	close() error
 }
 
-// newAnswers begins the output, with room for so many labels an instance.
+// newAnswers starts the output, with room for a number of labels per instance.
 func newAnswers(format string, w io.Writer, places int) (answers, error) {
 	switch format {
 	case "csv":
@@ -55,7 +58,7 @@ func newAnswers(format string, w io.Writer, places int) (answers, error) {
 		parquet.Compression(&parquet.Zstd)), places: places}, nil
 }
 
-// columnNames are the columns of a table.
+// columnNames returns the names of a table's columns.
 func columnNames(places int) []string {
 	names := []string{"row", "id"}
 	for k := 1; k <= places; k++ {
@@ -107,7 +110,7 @@ type parquetAnswers struct {
 	row    parquet.Row
 }
 
-// parquetSchema has the columns in the order of columnNames.
+// parquetSchema returns the schema with the columns in the order of columnNames.
 func parquetSchema(places int) *parquet.Schema {
 	var fields []reflect.StructField
 	for i, name := range columnNames(places) {
@@ -158,8 +161,8 @@ func (p *parquetAnswers) write(a *answer) error {
 func (p *parquetAnswers) flush() error { return nil }
 func (p *parquetAnswers) close() error { return p.to.Close() }
 
-// Paths is the path to each node in the user's hierarchy, as joined names. A label that is a path
-// stands for itself, and so does a class outside the hierarchy.
+// Paths returns the path to each node in the user's hierarchy, as joined names. A label that is a
+// path represents itself, and so does a class outside the hierarchy.
 func Paths(m *model.Model) []string {
 	out := make([]string, m.Tree.Len())
 	separator := " > "

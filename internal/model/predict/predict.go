@@ -1,10 +1,10 @@
-// Package predict does the work of the verb predict: it labels instances with a model. It reads
-// them from a file, a stream or an ingested data set, in the way in which the model's training data
-// were read. It scores them in input order, and turns scores into labels by a cut-off.
+// Package predict implements the verb predict: it labels instances with a model. It reads them from
+// a file, a stream or an ingested data set, in the same way as the model's training data, scores
+// them in input order, and converts scores to labels by a cut-off.
 //
 // The same model and instances give the same labels, for any number of threads and any way of
-// reading. Errors that the user can fix are fs.InputError or carry an exit status (package exit).
-// They speak in terms of `taxon predict`'s flags.
+// reading. Errors that the user can correct are fs.InputErrors or carry an exit status. They name
+// options as package option does.
 package predict
 
 import (
@@ -24,36 +24,46 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// Options say what is predicted, and where the result goes.
+// Options configure a prediction.
 type Options struct {
-	Model string // a folder
+	// Model is the folder of the model.
+	Model string
 	Input Input
-	// a file, or - for Stdout, where labels are flushed whenever the input pauses
-	Out    string
-	Stdout io.Writer // only for Out -
-	// most labels of an instance; 0: as many as the cut-off gives
-	Top    int
-	Cutoff Cutoff // the zero value: the model's, or the Top best
-	Scores bool   // label:score
-	Format string // one of Formats; "": lines
+	// Out is a file, or - for Stdout, where labels are flushed whenever the input pauses.
+	Out string
+	// Stdout is used if Out is -.
+	Stdout io.Writer
+	// Top is the largest number of labels per instance. Zero means as many as the cut-off gives.
+	Top int
+	// Cutoff converts scores to labels. The zero value is the model's cut-off or, with Top, the
+	// best Top classes.
+	Cutoff Cutoff
+	// Scores writes labels as label:score.
+	Scores bool
+	// Format is one of Formats. If it is empty, it is lines.
+	Format string
 
-	Predictive bool // scores are those of the predictive distribution
+	// Predictive makes scores those of the predictive distribution.
+	Predictive bool
 
-	// MinProbability: predict the deepest classes of the hierarchy with at least this
-	// probability; 0: off.
+	// MinProbability predicts the deepest classes of the hierarchy that have at least this
+	// probability. Zero disables it.
 	MinProbability float64
 }
 
-// Report sums up a prediction: `taxon predict --json`.
+// Report summarises a prediction, as `taxon predict --json` prints it.
 type Report struct {
-	Out       string  `json:"out"`
-	Instances int64   `json:"instances"`
-	Labels    int64   `json:"labels"`              // written
-	Abstained *int64  `json:"abstained,omitempty"` // instances without a label because of MinProbability
+	Out       string `json:"out"`
+	Instances int64  `json:"instances"`
+	// Labels is the number of labels written.
+	Labels int64 `json:"labels"`
+	// Abstained counts the instances without a label because of MinProbability. It is nil without
+	// it.
+	Abstained *int64  `json:"abstained,omitempty"`
 	Seconds   float64 `json:"seconds"`
 }
 
-// Run writes one line an instance: its labels, best first, separated by commas.
+// Run writes one line per instance: its labels, best first, separated by commas.
 func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) {
 	m, err := model.Open(o.Model)
 	if err != nil {
@@ -148,7 +158,7 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 					return err
 				}
 			}
-			return out.Flush() // the next batch may come much later
+			return out.Flush() // the next batch may arrive much later
 		})
 		if err == nil && l.to != nil {
 			err = l.to.close()
@@ -167,8 +177,8 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 	return r, nil
 }
 
-// RefuseOverwrite refuses an output, given by a flag of verb, that would overwrite the verb's
-// input: the data file (empty: none) or anything in the model's folder.
+// RefuseOverwrite returns an error if an output, given by an option of verb, would overwrite the
+// verb's input: the data file, unless it is empty, or anything in the model's folder.
 func RefuseOverwrite(verb, flag, out, data, modelDir string) error {
 	switch {
 	case out == fs.Stdin:
@@ -181,7 +191,7 @@ func RefuseOverwrite(verb, flag, out, data, modelDir string) error {
 	return nil
 }
 
-// lineNames are the nodes' names as written in lines.
+// lineNames returns the nodes' names as they are written in lines.
 func lineNames(m *model.Model) []string {
 	names := make([]string, m.Tree.Len())
 	for n := range names {
@@ -190,27 +200,33 @@ func lineNames(m *model.Model) []string {
 	return names
 }
 
-// labels writes a line or a row an instance.
+// labels writes a line or a row per instance.
 type labels struct {
-	names         []string // node -> label, as written in lines
-	scores        bool
-	most          int // most labels of an instance
+	// names maps a node to its label as it is written in lines.
+	names  []string
+	scores bool
+	// most is the largest number of labels per instance.
+	most          int
 	rule          *Rule
 	line          []byte
 	rows, written int64
 
-	lines  bool
-	to     answers  // nil: lines
-	places int      // labels that a row has room for
-	paths  []string // node -> path
+	lines bool
+	// to is nil for lines.
+	to answers
+	// places is the number of labels for which a row has room.
+	places int
+	// paths maps a node to its path.
+	paths  []string
 	answer answer
 
-	sure      *Sure // nil: the rule decides; else sets hold its places
+	// sure is nil if the rule decides. Otherwise sets hold its places.
+	sure      *Sure
 	least     float64
 	abstained int64
 }
 
-// shown is the number that is written beside a label.
+// shown returns the number that is written beside a label.
 func (l *labels) shown(r *scoring.Result, i int, label scoring.Scored) float64 {
 	if l.sure != nil {
 		return label.Score

@@ -20,32 +20,44 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// Input says how instances are read for a model.
+// Input describes the instances for a model.
 type Input struct {
-	Path      string // a file, a folder made by ingest, or - for standard input
-	Text      bool   // lines are [LABEL]<TAB>text
-	AsTrained bool   // text or not, as the training data were; Text is ignored
-	// feature indices count from 0; used if ZeroGiven, else the model knows
+	// Path is a file, a folder made by ingest, or - for standard input.
+	Path string
+	// Text reports that lines have the form [LABEL]<TAB>text.
+	Text bool
+	// AsTrained makes the form, text or not, that of the training data. Text is then ignored.
+	AsTrained bool
+	// ZeroBased reports that feature indices start at 0. It is used only if ZeroGiven is set;
+	// otherwise the model determines it.
 	ZeroBased bool
 	ZeroGiven bool
-	Labels    bool          // read true labels, which must be there
-	Keep      bool          // read true labels where there are any
-	Table     table.Options // overrides what the model remembers
-	Rows      bool          // keep ids, and broken rows
-	Live      bool          // rows already read do not wait when the input pauses
-	Threads   int           // threads that score; 0: all cores
-	Files     fs.Local
+	// Labels requires true labels and reads them.
+	Labels bool
+	// Keep reads true labels where there are any.
+	Keep bool
+	// Table overrides the table options of the model.
+	Table table.Options
+	// Rows keeps ids and broken rows.
+	Rows bool
+	// Live passes on the rows already read when the input pauses.
+	Live bool
+	// Threads is the number of threads that score. Zero means one per core.
+	Threads int
+	Files   fs.Local
 }
 
 // Rows fills batches with the instances of a file or an ingested data set.
 type Rows interface {
-	Fill(b *scoring.Batch) error // io.EOF with or after the last rows
-	Warnings() []string          // about the data, after all are read
+	// Fill appends rows to b. It returns io.EOF with the last rows or after them.
+	Fill(b *scoring.Batch) error
+	// Warnings returns warnings about the data, after all rows are read.
+	Warnings() []string
 	Close() error
 	progress() (done, total int64)
 }
 
-// Open opens instances for m, which decides how they are mapped to its columns.
+// Open opens instances for m, which determines their mapping to its columns.
 func Open(ctx context.Context, m *model.Model, o Input, ui progress.Reporter) (Rows, error) {
 	if o.Path != fs.Stdin && dataset.LooksIngested(o.Path) {
 		return openSetRows(m, o)
@@ -119,13 +131,14 @@ func Open(ctx context.Context, m *model.Model, o Input, ui progress.Reporter) (R
 	return rows, nil
 }
 
-// Texts for errors: what a model was trained on, and which flags name such columns.
+// Texts for errors: the kind of data of a model, and the options that name such columns.
 var (
 	trainedOn   = map[bool]string{true: "text", false: "numbers"}
 	columnFlags = map[bool]string{true: "‹text-column›", false: "‹feature-columns›"}
 )
 
-// ProjectionOf maps rows, in the form that the model's training data had, to the model's columns.
+// ProjectionOf returns the mapping of rows, in the form of the model's training data, to the
+// model's columns.
 func ProjectionOf(m *model.Model) (*dataset.Projection, error) {
 	if m.Text != nil {
 		return dataset.NewProjection(m.Feature, m.Text.Vocabulary, m.Text.IDF, m.Data.Table)
@@ -133,27 +146,32 @@ func ProjectionOf(m *model.Model) (*dataset.Projection, error) {
 	return dataset.NewProjection(m.Feature, nil, nil, nil)
 }
 
-// LongestWait is how long a row waits until others come that are scored in the same batch. A
-// stream that keeps coming fills its batches in that time, and somebody who types a row hardly
-// notices it.
+// LongestWait is how long a row may wait for others to be scored in the same batch. A fast stream
+// fills its batches in that time, and an interactive user hardly notices it.
 const LongestWait = 100 * time.Millisecond
 
 // fileRows reads a stream of instances.
 type fileRows struct {
-	ui      progress.Reporter
-	unknown int64 // instances without any feature of the model
+	ui progress.Reporter
+	// unknown counts instances without any feature of the model.
+	unknown int64
 	file    *dataset.FileReader
-	// what file reads lines from, if a pause ends a batch; else nil
-	waits      *fs.CancelReader
-	live       bool      // a pause ends a batch
-	batch      int       // rows in the batch so far
-	began      time.Time // when the batch got its first row
-	p          *dataset.Projection
-	v          dataset.Vector
-	told       bool // the user knows that an empty line gets no answer
+	// waits is the reader below file if a pause ends a batch, and nil otherwise.
+	waits *fs.CancelReader
+	// live reports that a pause ends a batch.
+	live bool
+	// batch is the number of rows in the batch so far.
+	batch int
+	// began is the time of the batch's first row.
+	began time.Time
+	p     *dataset.Projection
+	v     dataset.Vector
+	// emptyNoted reports that the user was told that an empty line gets no answer.
+	emptyNoted bool
 	keepLabels bool
 	keepRows   bool
-	// of the model, if lines are told from those of a table by them; else nil
+	// classes are the model's classes. They are set if they are needed to distinguish lines of
+	// instances from lines of a table, and nil otherwise.
 	classes map[string]bool
 	names   Names
 	row     []string
@@ -193,8 +211,8 @@ func (f *fileRows) Fill(b *scoring.Batch) error {
 	return nil
 }
 
-// notCells refuses a line without features that has several labels, none of which the model knows: it
-// is one of a table with commas.
+// notCells returns an error for a line without features that has several labels, none of which the
+// model knows: it is a line of a table with commas.
 func (f *fileRows) notCells(row *dataset.Row) error {
 	if f.classes == nil || len(row.Index) > 0 || len(row.Labels) < 2 ||
 		slices.ContainsFunc(row.Labels, func(l []byte) bool { return f.classes[string(l)] }) {
@@ -204,17 +222,17 @@ func (f *fileRows) notCells(row *dataset.Row) error {
 		"table? the model was trained on INDEX:VALUE lines; ‹data-format=lines› reads labels that it does not know")
 }
 
-// paused says whether the rows read so far should wait no longer for more. A user who waits for
-// the answer to an empty line is told at once that there is none.
+// paused reports whether the rows read so far should be passed on. A user who waits for the answer
+// to an empty line is told at once that there is none.
 func (f *fileRows) paused(in *fs.CancelReader) bool {
-	if f.batch == 0 && !f.told && f.file.Counts().EmptyLines > 0 && !in.Within(LongestWait) {
-		f.told = true
+	if f.batch == 0 && !f.emptyNoted && f.file.Counts().EmptyLines > 0 && !in.Within(LongestWait) {
+		f.emptyNoted = true
 		f.ui.Warn("%s: an empty line is no instance and gets no answer: %s", f.file.Name(), blankRow)
 	}
 	return f.batch > 0 && !in.Within(LongestWait-time.Since(f.began))
 }
 
-// Names keeps one copy of each label, however often it occurs.
+// Names interns label names.
 type Names map[string]string
 
 // Append appends the names of labels to dst. The bytes of labels may change afterwards.
@@ -240,8 +258,8 @@ func (f *fileRows) Warnings() []string {
 	return append(PassedOver(f.file), warnUnknown(f.file.Name(), f.unknown)...)
 }
 
-// PassedOver warns of lines that are no instances: empty ones, which shift the lines of the output
-// against those of the input, and broken ones.
+// PassedOver returns warnings about lines that are no instances: empty ones, which shift the lines
+// of the output against those of the input, and broken ones.
 func PassedOver(r *dataset.FileReader) (out []string) {
 	c := r.Counts()
 	if c.EmptyLines > 0 {
@@ -255,7 +273,7 @@ func PassedOver(r *dataset.FileReader) (out []string) {
 	return out
 }
 
-// warnUnknown warns of instances without any feature of the model.
+// warnUnknown returns a warning about instances without any feature of the model.
 func warnUnknown(path string, rows int64) []string {
 	if rows == 0 {
 		return nil
@@ -273,10 +291,12 @@ func (f *fileRows) Close() error {
 
 // setRows reads an ingested data set.
 type setRows struct {
-	path       string
-	unknown    int64 // instances without any feature of the model
-	set        *dataset.Set
-	p          *dataset.Projection // nil: the set's columns are the model's
+	path string
+	// unknown counts instances without any feature of the model.
+	unknown int64
+	set     *dataset.Set
+	// p is nil if the set's columns are the model's.
+	p          *dataset.Projection
 	v          dataset.Vector
 	row        dataset.Row
 	next       int
@@ -284,8 +304,8 @@ type setRows struct {
 	names      []string
 }
 
-// openSetRows opens a data set. A set of text is refused unless it is the training data itself:
-// it is weighted by its own idf, not by the model's.
+// openSetRows opens a data set. A set of text is refused unless it is the training data itself: it
+// is weighted by its own idf and not by the model's.
 func openSetRows(m *model.Model, o Input) (Rows, error) {
 	set, err := dataset.Open(o.Path)
 	if err != nil {
@@ -345,7 +365,7 @@ func (s *setRows) Warnings() []string { return warnUnknown(s.path, s.unknown) }
 func (s *setRows) Close() error { return s.set.Close() }
 
 // Score predicts all instances of rows and passes them to emit in input order, under a progress
-// line named what. threads is as in Input. The caller must report the rows' warnings.
+// line named what. threads is as in Input. The caller must show the rows' warnings.
 func Score(ctx context.Context, what string, p *scoring.Predictor, rows Rows, threads int, ui progress.Reporter,
 	emit func(*scoring.Batch, *scoring.Result) error) error {
 	_, total := rows.progress()

@@ -18,17 +18,20 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// VectorsOptions say which vectors are written, and where.
+// VectorsOptions configure the writing of vectors.
 type VectorsOptions struct {
-	Model  string // a folder
-	Input  Input
-	Out    string // a file, or - for Stdout
+	// Model is the folder of the model.
+	Model string
+	Input Input
+	// Out is a file, or - for Stdout.
+	Out    string
 	Stdout io.Writer
-	// a file for the model's vocabulary, with a line IDF<TAB>TERM for each feature; "": none
+	// Words is a file for the model's vocabulary, with a line IDF<TAB>TERM for each feature. If it
+	// is empty, none is written.
 	Words string
 }
 
-// VectorsReport is `taxon vectors --json`.
+// VectorsReport summarises the writing of vectors, as `taxon vectors --json` prints it.
 type VectorsReport struct {
 	Out       string  `json:"out"`
 	Instances int64   `json:"instances"`
@@ -37,8 +40,8 @@ type VectorsReport struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-// Vectors writes instances as a model sees them, one line each, in input order: the labels of the
-// input, and index:value for each feature that the model knows. Indices ascend from 1.
+// Vectors writes instances in the model's features, one line each, in input order: the labels of
+// the input, and index:value for each feature that the model knows. Indices ascend and start at 1.
 func Vectors(ctx context.Context, o VectorsOptions, ui progress.Reporter) (*VectorsReport, error) {
 	m, err := model.Open(o.Model)
 	if err != nil {
@@ -106,7 +109,7 @@ func Vectors(ctx context.Context, o VectorsOptions, ui progress.Reporter) (*Vect
 	return r, nil
 }
 
-// writeWords writes the vocabulary that the model keeps.
+// writeWords writes the vocabulary of the model.
 func writeWords(path string, stdout io.Writer, m *model.Model) error {
 	return fs.WriteOut(path, stdout, func(w *bufio.Writer) error {
 		for c, term := range m.Text.Vocabulary {

@@ -1,5 +1,5 @@
-// Package pruning makes smaller models: it leaves out small differences between the weights of a node and
-// its parent, stores what is left by columns, and finds the threshold for a loss or a size.
+// Package pruning makes smaller models: it drops small differences between the weights of a node
+// and its parent, stores the rest by column, and searches the threshold for a given loss or size.
 package pruning
 
 import (
@@ -11,32 +11,34 @@ import (
 	"taxon/internal/model/shard"
 )
 
-// pruner walks the tree as a sequence of differences from the parent, and leaves out small ones:
+// pruner walks the tree as a sequence of differences from the parent, and drops small ones:
 //
 //	given     w_n, the trained vectors, and a threshold t >= 0
 //	find      d_n, sparse, with W_n = sum of d over the path from the root to n
 //	such that |W_n[c] - w_n[c]| < t (at t = 0: below the rounding of the value type) for every node and column
 //
-// d_n[c] is w_n[c] - W_parent(n)[c] if that is at least t in absolute value, else nothing. The
-// difference is taken from what was kept for the parent. So what is left out on the way down
-// never adds up, and the rounding of a node's values is put right by its children. The bias is
-// never left out for its size. Only columns that n overrides need be looked at: at all others
-// both w and W are the parent's.
+// d_n[c] is w_n[c] - W_parent(n)[c] if that is at least t in absolute value, and 0 otherwise. The
+// difference is relative to the kept weights of the parent, so errors do not accumulate along the
+// path and the rounding of a node's values is corrected by its children. The bias is never dropped.
+// Only columns that n overrides need to be considered: in all others both w and W are the parent's.
 type pruner struct {
 	m         *model.Model
 	threshold float64
-	values    string    // what differences are rounded to
-	scale     []float32 // of Bytes: by column
-	kept      *shard.Path[float64]
-	columns   []uint32 // of the node visited last
-	deltas    []float32
+	// values is the form to which differences are rounded.
+	values string
+	// scale is the scale of each column, for shard.Bytes.
+	scale []float32
+	kept  *shard.Path[float64]
+	// columns and deltas are those of the node visited last.
+	columns []uint32
+	deltas  []float32
 }
 
 func newPruner(m *model.Model, o Options, scale []float32) *pruner {
 	return &pruner{m: m, threshold: o.Threshold, values: o.Values, scale: scale, kept: shard.NewPath[float64](m.Columns())}
 }
 
-// walk calls visit with the differences of each node in [first, last) in node order. The slices
+// walk calls visit with the differences of each node in [first, last), in node order. The slices
 // are valid during the call only.
 func (p *pruner) walk(first, last int, visit func(n int, columns []uint32, deltas []float32) error) error {
 	p.kept.LeaveTo(-1)
@@ -58,7 +60,7 @@ func (p *pruner) walk(first, last int, visit func(n int, columns []uint32, delta
 	return nil
 }
 
-// seek enters the ancestors of n, and n itself; -1: nothing.
+// seek enters the ancestors of n and n itself. For -1 it enters nothing.
 func (p *pruner) seek(n int32) error {
 	if n < 0 {
 		return nil
@@ -69,8 +71,8 @@ func (p *pruner) seek(n int32) error {
 	return p.visit(n)
 }
 
-// visit finds the differences of node n, whose parent was entered last. It enters n if nodes
-// below it follow.
+// visit computes the differences of node n, whose parent must have been entered last. It enters n
+// if nodes below it follow.
 func (p *pruner) visit(n int32) error {
 	rec := p.m.Records()[n]
 	p.columns, p.deltas = p.columns[:0], p.deltas[:0]

@@ -6,17 +6,18 @@ import (
 	"taxon/internal/model"
 )
 
-// searchSteps bounds searches for a threshold: one of 2^-40 of the largest weight prunes nothing that
-// float32 sums would show.
+// searchSteps bounds searches for a threshold. A threshold of 2^-40 of the largest weight drops
+// nothing that float32 sums would show.
 const searchSteps = 40
 
-// searchFar is how many points more than allowed count as far from it.
+// searchFar is the number of points beyond the allowed loss that counts as far from it.
 const searchFar = 2
 
-// LargestThreshold finds the largest threshold that loses no more than is allowed; excess says how many points more
-// a threshold loses. It goes down from the largest weight, by halves while the loss is far from what is allowed,
-// then by eighths of a doubling from the half before: measured scores are not quite monotone, and large
-// thresholds make small models, which are the cheap ones to try. What it returns is what excess was asked last.
+// LargestThreshold finds the largest threshold whose loss is allowed. excess returns by how many
+// points the loss of a threshold exceeds the allowed one. The search starts at the largest weight
+// and goes down, by halves while the loss is far from the allowed one, then by an eighth of an
+// octave from the half before: measured scores are not quite monotone, and large thresholds give
+// small models, which are cheap to try. The last call of excess was for the returned threshold.
 func LargestThreshold(m *model.Model, excess func(t float64) (float64, error)) (float64, error) {
 	t := largestWeight(m)
 	for range searchSteps {
@@ -39,8 +40,9 @@ func LargestThreshold(m *model.Model, excess func(t float64) (float64, error)) (
 	return 0, err
 }
 
-// SmallestThreshold finds the smallest threshold, to an eighth of a doubling, at which a model takes at most so
-// many bytes, as sizes says; false: none does. Larger thresholds are taken to make smaller models.
+// SmallestThreshold finds the smallest threshold, to an eighth of an octave, at which a model takes
+// at most `most` bytes. sizes returns the size for a threshold. Larger thresholds are assumed to give
+// smaller models. The result is false if there is no such threshold.
 func SmallestThreshold(m *model.Model, most int64, sizes func(t float64) (int64,
 	error)) (t float64, ok bool, err error) {
 	if n, err := sizes(0); err != nil || n <= most {
@@ -66,7 +68,7 @@ func SmallestThreshold(m *model.Model, most int64, sizes func(t float64) (int64,
 	return at(fits), true, nil
 }
 
-// largestWeight is that, as a power of two at or above it.
+// largestWeight returns a power of two at or above the largest absolute weight.
 func largestWeight(m *model.Model) float64 {
 	w := 0.0
 	for n := range m.Tree.Len() {

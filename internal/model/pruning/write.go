@@ -14,14 +14,15 @@ import (
 	"taxon/internal/model/shard"
 )
 
-// Options say what a pruned model keeps.
+// Options configure the pruning.
 type Options struct {
-	// Threshold: differences from the parent smaller than this are left out. Every weight of the
-	// pruned model is within it of the trained weight. At least 0.
+	// Threshold is the absolute value below which differences from the parent are dropped, at least
+	// 0. Every weight of the pruned model is within it of the trained weight.
 	Threshold float64
-	// how differences are stored: one of shard.Values; "": shard.Singles
+	// Values is the form of the stored differences, one of shard.Values. If it is empty, it is
+	// shard.Singles.
 	Values string
-	// Cost is told in the model's report; nil: not known.
+	// Cost is added to the model's report. It is nil if unknown.
 	Cost *model.PruneCost
 }
 
@@ -29,10 +30,10 @@ func (o Options) validate() error {
 	return (&model.Pruned{Threshold: o.Threshold, Values: o.Values}).Check()
 }
 
-// Write writes a pruned copy of m as dir, for predictions: differences from the parent by
-// column, without the small ones (see Options), and all tables of m. The folder appears when
-// it is whole; like model.NewWriter it replaces nothing but a model. Memory: 8 bytes an entry of a
-// shard and thread, and a count a column.
+// Write writes a pruned copy of m as dir, for predictions: the differences from the parent by
+// column, without the small ones (see Options), and all tables of m. The folder appears when it is
+// complete. Like model.NewWriter it replaces nothing but a model. It takes 8 bytes per entry of a
+// shard and thread, and a counter per column.
 func Write(ctx context.Context, m *model.Model, dir string, o Options, threads int) (*model.Manifest, error) {
 	o.Values = cmp.Or(o.Values, shard.Singles)
 	if err := o.validate(); err != nil {
@@ -73,13 +74,14 @@ func Write(ctx context.Context, m *model.Model, dir string, o Options, threads i
 
 // writer makes the shards of a pruned model.
 type writer struct {
-	m     *model.Model
-	o     Options
-	scale []float32 // of shard.Bytes
+	m *model.Model
+	o Options
+	// scale is the scale of each column, for shard.Bytes.
+	scale []float32
 	out   *model.PackedWriter
 }
 
-// chunk is how many nodes are walked between two checks of the context.
+// chunk is the number of nodes that are walked between two checks of the context.
 const chunk = 256
 
 // walkAll visits the differences of nodes [first, last).
@@ -95,11 +97,11 @@ func (w *writer) walkAll(ctx context.Context, first, last int, visit func(n int,
 	})
 }
 
-// columnParts are a column's entries in a range of nodes.
-// next: the node after the last one; gaps: their bytes, but for the first's
+// columnParts describes a column's entries in a range of nodes: their number, the first node, the
+// node after the last one, and the bytes of their gaps except the first's.
 type columnParts struct{ entries, first, next, gaps uint32 }
 
-// count gives the number of entries of each column, and the bytes of their gaps.
+// count returns the number of entries of each column, and the bytes of their gaps.
 func (w *writer) count(ctx context.Context, threads int) (entries []uint32, gaps int64, err error) {
 	nodes := w.m.Tree.Len()
 	parts := make([][]columnParts, min(threads, nodes))
@@ -135,7 +137,8 @@ func (w *writer) count(ctx context.Context, threads int) (entries []uint32, gaps
 	return entries, gaps, nil
 }
 
-// Bytes is how many bytes Write's model would take, but for what its manifest tells more or less.
+// Bytes returns the size of the model that Write would write, in bytes, up to the varying size of
+// the manifest.
 func Bytes(ctx context.Context, m *model.Model, o Options, threads int) (bytes int64, err error) {
 	o.Values = cmp.Or(o.Values, shard.Singles)
 	w := &writer{m: m, o: o, scale: scales(m, o)}
@@ -155,10 +158,10 @@ func Bytes(ctx context.Context, m *model.Model, o Options, threads int) (bytes i
 	return bytes + manifestBytes, nil
 }
 
-// manifestBytes is what a manifest takes, about.
+// manifestBytes is the approximate size of a manifest.
 const manifestBytes = 4096
 
-// scales are the steps of the columns' differences where these are stored as bytes.
+// scales returns the scale of each column for differences that are stored as bytes.
 func scales(m *model.Model, o Options) []float32 {
 	if o.Values != shard.Bytes {
 		return nil
@@ -171,7 +174,8 @@ func scales(m *model.Model, o Options) []float32 {
 	return scale
 }
 
-// shardEntries cuts a shard before it holds more. One column alone may be larger.
+// shardEntries is the number of entries up to which columns share a shard. One column alone may
+// exceed it.
 const shardEntries = 4 << 20
 
 // cutColumns divides the columns into shards: 0, the first column of the second shard, ..., the
@@ -187,10 +191,10 @@ func cutColumns(counts []uint32) []int {
 	return append(cuts, len(counts))
 }
 
-// writeShard gathers the entries of the columns from first on, in a walk over all nodes, and
+// writeShard collects the entries of the columns from first on, in a walk over all nodes, and
 // writes them.
 func (w *writer) writeShard(ctx context.Context, i, first int, counts []uint32) error {
-	next := make([]uint32, len(counts)+1) // where a column's next entry goes
+	next := make([]uint32, len(counts)+1) // the position of a column's next entry
 	for c, n := range counts {
 		next[c+1] = next[c] + n
 	}

@@ -2,34 +2,40 @@ package scoring
 
 import "math"
 
-// Batch is a block of instances to score together. Begin, Column and Value are compressed sparse
-// rows over the model's columns (without the bias). The zero value is an empty batch.
+// Batch is a block of instances that are scored together. Begin, Column and Value are the instances
+// in compressed sparse row form over the model's columns, without the bias. The zero value is an
+// empty batch.
 type Batch struct {
-	Begin  []int // rows+1 entries, or none
+	// Begin has rows + 1 entries, or none.
+	Begin  []int
 	Column []uint32
 	Value  []float32
-	First  int64 // number of the first row in the whole input
-	// true labels, row by row; empty unless AddLabels was called
+	// First is the number of the batch's first row within the whole input.
+	First int64
+	// Labels are the true labels, row by row. They are empty unless AddLabels was called.
 	Labels []string
-	Ends   []int // row i's labels end at Labels[Ends[i]]
-	// names of the rows, row by row; empty unless AddID was called
-	IDs    []string
-	Broken []int // rows that could not be read, ascending: they are empty
-	limit  int   // rows of a full batch; 0: BatchRows
+	// Ends[i] is the end of row i's labels in Labels.
+	Ends []int
+	// IDs are the names of the rows, row by row. They are empty unless AddID was called.
+	IDs []string
+	// Broken lists the rows that could not be read, ascending. They are empty in the batch.
+	Broken []int
+	// limit is the number of rows of a full batch. Zero means BatchRows.
+	limit int
 }
 
-// A full batch has BatchRows rows or BatchEntries nonzeros. The weights are read once a batch, so
-// a batch must be large enough to pay for that. Its scores for one node (8 bytes a row) must stay
-// in the fastest cache.
+// A full batch has BatchRows rows or BatchEntries nonzeros. The weights are read once per batch, so
+// a batch must be large enough to amortise that. Its scores for one node, 8 bytes per row, should
+// stay in the fastest cache.
 const (
 	BatchRows    = 4096
 	BatchEntries = 1 << 20
 )
 
-// Rows is the number of instances.
+// Rows returns the number of instances.
 func (b *Batch) Rows() int { return max(0, len(b.Begin)-1) }
 
-// Full says that the batch is large enough to be scored.
+// Full reports whether the batch is large enough to be scored.
 func (b *Batch) Full() bool {
 	rows := b.limit
 	if rows == 0 {
@@ -45,8 +51,8 @@ func (b *Batch) Reset() {
 	b.IDs, b.Broken = b.IDs[:0], b.Broken[:0]
 }
 
-// Add appends an instance. Columns are the model's; one that is given twice counts twice. The
-// slices are copied.
+// Add appends an instance. The columns are the model's; a column that is given twice counts twice.
+// The slices are copied.
 func (b *Batch) Add(columns []uint32, values []float32) {
 	if len(b.Begin) == 0 {
 		b.Begin = append(b.Begin, 0)
@@ -62,7 +68,7 @@ func (b *Batch) AddLabels(labels ...string) {
 	b.Ends = append(b.Ends, len(b.Labels))
 }
 
-// RowLabels are the true labels of row i; nil if none were added.
+// RowLabels returns the true labels of row i. It is nil if none were added.
 func (b *Batch) RowLabels(i int) []string {
 	if i >= len(b.Ends) {
 		return nil
@@ -80,14 +86,15 @@ type entry struct {
 	value float32
 }
 
-// columnsOf turns a batch into columns: entries of column c are
-// entries[begin[c]:begin[c+1]], rows ascending. Buffers are reused. Columns at or above
-// width do not exist in the model and are left out.
+// columnsOf is a batch in column form: the entries of column c are entries[begin[c]:begin[c+1]],
+// rows ascending. Buffers are reused. Columns at or above width do not exist in the model and are
+// omitted.
 type columnsOf struct {
 	begin   []uint32
 	entries []entry
 }
 
+// fill converts a batch.
 func (t *columnsOf) fill(b *Batch, width int) {
 	if cap(t.begin) < width+2 {
 		t.begin = make([]uint32, width+2)

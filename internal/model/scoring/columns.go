@@ -54,10 +54,10 @@ func (p packedColumns) each(c uint32, visit func(node uint32, d float64)) {
 	p.of(c).Each(int(c), func(node uint32, d float32) { visit(node, float64(d)) })
 }
 
-// link is a node with its parent, -1 for none.
+// link is a node with its parent, or with -1 if it has none.
 type link struct{ node, parent int32 }
 
-// plan makes the model's plan, once.
+// plan returns the model's plan, which is made once.
 func plan(m *model.Model) *columnPlan {
 	return m.Derive(derived("plan"),
 		func() any { return newColumnPlan(m, float64(float32(m.Options.Bias))) }).(*columnPlan)
@@ -111,8 +111,8 @@ func (s *Scorer) scoreColumns(b *Batch) {
 	}
 }
 
-// offerRow offers all terminals to a row's lists. sums hold the scores of internals and the
-// terminals' own part.
+// offerRow offers all terminals to a row's lists. sums hold the scores of internal nodes, and the
+// terminals' own parts of their scores.
 func (s *Scorer) offerRow(row int) {
 	h, sums, floor := &s.heaps[row], s.sums, math.Inf(-1)
 	cutoff := math.Inf(1)
@@ -142,12 +142,13 @@ func (s *Scorer) offerRow(row int) {
 // columnIndex is a whole model by columns, for few rows at a time. (A batch of thousands is scored
 // faster by node: see Predictor.) It takes 12 bytes an override.
 type columnIndex struct {
-	begin []uint32 // column -> its first entry
+	// begin maps a column to its first entry.
+	begin []uint32
 	node  []uint32
 	delta []float64
 }
 
-// index makes the index, once.
+// index returns the model's index, which is made once.
 func index(m *model.Model) *columnIndex {
 	return m.Derive(derived("index"), func() any {
 		x := &columnIndex{begin: make([]uint32, m.Columns()+1)}

@@ -11,16 +11,18 @@ import (
 //
 //	log( 1/K sum_k softmax_y(w_1k.x, w_2k.x, ...) )
 //
-// over the K draws. So the probabilities are the means of the draws' probabilities.
+// over the K draws, so that the probabilities are the means of the draws' probabilities.
 type average struct {
 	terminals []int32
-	draws     [][]float32 // of each draw, column by column
+	// draws holds each draw column by column.
+	draws [][]float32
 }
 
-// derived is the type of the keys under which a model keeps what this package makes of it.
+// derived is the type of the keys under which a model caches results of this package.
 type derived string
 
-// averages gathers the draws, once. A training that was ended early has fewer draws than planned.
+// averages collects the draws, once per model. A training that was ended early has fewer draws than
+// planned.
 func averages(m *model.Model) *average {
 	return m.Derive(derived("average"), func() any {
 		w, a := m.Columns(), &average{}
@@ -43,8 +45,8 @@ func averages(m *model.Model) *average {
 	}).(*average)
 }
 
-// Draws is how many draws from a posterior predictions average; 0: the model has one vector a
-// class.
+// Draws returns the number of posterior draws that predictions average. It is 0 if the model has
+// one vector per class.
 func Draws(m *model.Model) int {
 	if m.Form.Draws == 0 {
 		return 0
@@ -80,7 +82,7 @@ func (s *Scorer) scoreDraws(b *Batch) {
 			}
 		}
 		for t, n := range a.terminals {
-			p := max(sum[t], math.SmallestNonzeroFloat64) // of probability 0: ranked last, but with a finite score
+			p := max(sum[t], math.SmallestNonzeroFloat64) // probability 0 ranks last, with a finite score
 			s.offerOne(row, Scored{n, math.Log(p) - math.Log(float64(len(a.draws)))})
 		}
 	}

@@ -7,26 +7,29 @@ import (
 	"taxon/internal/model/shard"
 )
 
-// fewColumns: with at most this many different columns, a batch is scored by looking up each of
-// them in every record. That reads a small part of the weights. With more columns one pass over
+// fewColumns is the number of distinct columns up to which a batch is scored by searching each
+// column in every record, which reads a small part of the weights. With more columns one pass over
 // all weights is cheaper.
 const fewColumns = 96
 
 // few is the working memory of scoreFew: the effective weights of the current path at the batch's
 // columns only.
 type few struct {
-	columns []uint32 // ascending; the bias last if the model has one
+	// columns is ascending, with the bias last if the model has one.
+	columns []uint32
 	current []float32
 	frames  []fewFrame
 }
 
+// fewFrame saves the weights that a node changed.
 type fewFrame struct {
 	node int32
-	at   []int32 // indices into columns
-	old  []float32
+	// at are indices into columns.
+	at  []int32
+	old []float32
 }
 
-// collect finds the columns of b below width; false if there are too many.
+// collect finds the columns of b below width. It returns false if there are too many.
 func (f *few) collect(b *Batch, width int) bool {
 	f.columns = f.columns[:0]
 	for _, c := range b.Column {
@@ -43,8 +46,8 @@ func (f *few) collect(b *Batch, width int) bool {
 	return true
 }
 
-// scoreFew is score for a batch of few different columns, which are in s.few. It adds the same
-// terms in the same order, so it gives the same bits.
+// scoreFew is score for a batch with few distinct columns, which are in s.few. It adds the same
+// terms in the same order, so its result has the same bits.
 func (s *Scorer) scoreFew(b *Batch) {
 	m, rows, f := s.p.m, b.Rows(), &s.few
 	records := m.Records()
@@ -74,7 +77,7 @@ func (s *Scorer) scoreFew(b *Batch) {
 	}
 }
 
-// addFew adds x.(w_n - w_parent) to every row's score. frame, if any, saves what it changes in
+// addFew adds x.(w_n - w_parent) to every row's score. A frame that is not nil saves the changes to
 // the path.
 func (s *Scorer) addFew(rec shard.Record, scores []float64, frame *fewFrame) {
 	f, from := &s.few, 0
@@ -106,8 +109,8 @@ func (s *Scorer) addFew(rec shard.Record, scores []float64, frame *fewFrame) {
 	}
 }
 
-// lookUp finds the first index from `from` on whose column is at least c. Steps double, then
-// halve, so the cost is logarithmic in the distance.
+// lookUp returns the first index at or after from whose column is at least c. It gallops: steps
+// double, then halve, so the cost is logarithmic in the distance.
 func lookUp(columns []uint32, from int, c uint32) int {
 	step, to := 1, from
 	for to < len(columns) && columns[to] < c {
@@ -125,6 +128,7 @@ func lookUp(columns []uint32, from int, c uint32) int {
 	return from
 }
 
+// push enters node n.
 func (f *few) push(n int32) *fewFrame {
 	k := len(f.frames)
 	if k < cap(f.frames) {
@@ -137,6 +141,7 @@ func (f *few) push(n int32) *fewFrame {
 	return frame
 }
 
+// leaveTo leaves nodes until p is the one entered last.
 func (f *few) leaveTo(p int32) {
 	for k := len(f.frames) - 1; k >= 0 && f.frames[k].node != p; k-- {
 		frame := &f.frames[k]

@@ -10,37 +10,44 @@ import (
 	"taxon/internal/model/form"
 )
 
-// Term is what one feature of an instance adds to a score at one node.
+// Term is the contribution of one feature of an instance to a score at one node.
 type Term struct {
 	Column uint32
-	Value  float32 // x, of the instance
-	Gain   float64 // x (w_n - w_parent(n)) at this column
+	// Value is the instance's x.
+	Value float32
+	// Gain is x (w_n - w_parent(n)) at this column.
+	Gain float64
 }
 
-// Level is one node on the way from a root to a terminal, with its part of the score.
+// Level is one node on the path from a root to a terminal, with its contribution to the score.
 type Level struct {
-	Node  int32
-	Score float64 // x.w_n: the sum of the gains down to here
-	Gain  float64 // x.(w_n - w_parent(n)), bias included
-	Bias  float64 // the part of the gain that is the bias
-	Terms []Term  // the rest, largest in absolute value first, none zero
+	Node int32
+	// Score is x.w_n, the sum of the gains down to this node.
+	Score float64
+	// Gain is x.(w_n - w_parent(n)), including the bias.
+	Gain float64
+	// Bias is the part of the gain that is due to the bias.
+	Bias float64
+	// Terms are the nonzero rest, largest absolute value first.
+	Terms []Term
 }
 
-// Explain splits the score of terminal n for an instance by levels of the tree and by features.
-// As w_n is the sum of the differences on the path from the root,
+// Explain splits the score of terminal n for an instance by levels of the tree and by features. w_n
+// is the sum of the differences on the path from the root, so
 //
 //	x.w_n = sum over nodes p on the path of  sum over columns c of x_c (w_p[c] - w_parent(p)[c])
 //
-// exactly, up to the rounding of float64 sums. Columns ascend; those unknown to the model are
+// exactly, up to the rounding of float64 sums. Columns must ascend; those unknown to the model are
 // ignored.
 //
-// What a level is depends on the model's form:
+// The meaning of a level depends on the model's form:
 //
 //   - Differences from the parent: a node on the path.
 //   - Whole weights: the terminal is the only level, unless internal nodes have means of their own.
-//   - Descent: an edge. Its gain is its margin, its score the smallest margin so far. An only child has neither.
+//   - Descent: an edge. Its gain is its margin, its score the smallest margin so far. An only child
+//     has neither.
 //   - Sets of paths: a node with its own x.w. Its score is the smallest x.w so far if nodes are
-//     nested, else the sum so far.
+//     nested, and otherwise the sum so far.
 func Explain(m *model.Model, n int32, columns []uint32, values []float32) []Level {
 	edges, sums, means := m.Form.ByPath(), m.Form.Predictor == form.Paths || m.Form.Predictor == form.Sums,
 		m.Form.Precision != form.NoPrecision
@@ -61,7 +68,7 @@ func Explain(m *model.Model, n int32, columns []uint32, values []float32) []Leve
 			row[c] += float64(values[i])
 		}
 	}
-	weight := map[uint32]float64{} // of the parent, where it is not zero
+	weight := map[uint32]float64{} // of the parent, where nonzero
 	levels := make([]Level, len(up))
 	children := childCounts(m.Tree)
 	score, way := 0.0, math.Inf(1)

@@ -9,10 +9,10 @@ import (
 	"taxon/internal/model/form"
 )
 
-// HasMoments says whether the model holds variances and precisions.
+// HasMoments reports whether the model holds variances and precisions.
 func HasMoments(m *model.Model) bool { return m.Rest() != nil && m.Form.Precision != form.NoPrecision }
 
-// CheckMoments returns an error if the model does not hold what is asked for.
+// CheckMoments returns an error if the model does not hold the moment named what.
 func CheckMoments(m *model.Model, what string) error {
 	if !HasMoments(m) {
 		return noMoments(m, what)
@@ -20,7 +20,7 @@ func CheckMoments(m *model.Model, what string) error {
 	return nil
 }
 
-// noMoments says why the model does not hold what is asked for.
+// noMoments returns the error of a model that does not hold what.
 func noMoments(m *model.Model, what string) error {
 	if m.Manifest.Pruned != nil && m.Form.Precision != form.NoPrecision {
 		return &fs.InputError{Path: m.Dir, Msg: fmt.Sprintf("was made for predictions by the means alone (export "+
@@ -31,11 +31,11 @@ func noMoments(m *model.Model, what string) error {
 		m.Options.Method, what)}
 }
 
-// ByFeature says whether there is a precision for each feature.
+// ByFeature reports whether there is a precision for each feature.
 func ByFeature(m *model.Model) bool { return m.Form.Precision == form.ByFeature }
 
-// OfItself says whether a node's precision is that of its own distance from its parent, not that of
-// its children's distances from it.
+// OfItself reports whether a node's precision is that of its own distance from its parent, and not
+// that of its children's distances from it.
 func OfItself(m *model.Model) bool { return m.Form.Precision == form.Own }
 
 // Moment is a column with its value.
@@ -44,7 +44,8 @@ type Moment struct {
 	Value  float64
 }
 
-// Precisions are those that belong to node n: one a column, or one for all at column 0.
+// Precisions returns the precisions that belong to node n: one per column, or one for all at column
+// 0.
 func Precisions(m *model.Model, n int) (list []Moment) {
 	r, w := m.Rest()[n], m.Columns()
 	first, _ := slices.BinarySearch(r.Columns, uint32(form.PrecisionColumn(w, 0)))
@@ -52,15 +53,15 @@ func Precisions(m *model.Model, n int) (list []Moment) {
 		c, x := int(r.Columns[i])-form.PrecisionColumn(w, 0), float64(r.Values[i])
 		if c%2 == 0 {
 			list = append(list, Moment{c / 2, x})
-		} else { // the part that rounding left of the precision before
+		} else { // the remainder of the previous precision's rounding
 			list[len(list)-1].Value += x
 		}
 	}
 	return list
 }
 
-// Occurring lists the columns that occur in the training data, ascending: those at which leaves
-// have a variance.
+// Occurring returns the columns that occur in the training data, ascending, which are those at
+// which leaves have a variance.
 func Occurring(m *model.Model) (columns []int) {
 	for n, leaf := range m.Tree.Leaf {
 		if leaf {
@@ -73,6 +74,7 @@ func Occurring(m *model.Model) (columns []int) {
 	return columns
 }
 
+// leafVariances returns the stored variances of a leaf.
 func leafVariances(m *model.Model, n int) (list []Moment) {
 	r, w := m.Rest()[n], m.Columns()
 	for i, c := range r.Columns {
@@ -84,9 +86,9 @@ func leafVariances(m *model.Model, n int) (list []Moment) {
 	return list
 }
 
-// Variances visits the diagonal of each node's covariance at the columns that occur, in node
-// order. A leaf's is stored. An internal node's is 1/(A_n + sum over children of A_c). The slice
-// is valid during the call only.
+// Variances calls visit with the diagonal of each node's covariance at the columns that occur, in
+// node order. A leaf's variances are stored. An internal node's are 1/(A_n + sum over children of
+// A_c). The slice is valid during the call only.
 func Variances(m *model.Model, first, last int, visit func(n int, list []Moment) error) error {
 	columns, children := Occurring(m), m.Tree.Children()
 	for n := first; n < last; n++ {
@@ -112,7 +114,7 @@ func Variances(m *model.Model, first, last int, visit func(n int, list []Moment)
 	return nil
 }
 
-// precision is the precision of node n's prior at the columns that occur: 1 for a root.
+// precision returns the precision of node n's prior at the columns that occur. It is 1 for a root.
 func precision(m *model.Model, n int, columns []int) []float64 {
 	out := make([]float64, len(columns))
 	list := []Moment{{0, 1}}
@@ -129,11 +131,11 @@ func precision(m *model.Model, n int, columns []int) []float64 {
 	return out
 }
 
-// Expected are the means a/b of the priors of node n's precisions by feature, at the given
-// columns, ascending, as far as they occur. a is the number of leaves below n. b is solved for
-// from the precisions' fixed point (docs/methods.md). A precision far above its expected value
-// says that n's children are more alike in that feature than its size explains; one far below
-// says the opposite.
+// Expected returns the means a/b of the priors of node n's precisions by feature, at those of the
+// given ascending columns that occur. a is the number of leaves below n. b is found from the
+// precisions' fixed point (docs/methods.md). A precision far above its expected value means that
+// n's children are more alike in that feature than its size explains; one far below means the
+// opposite.
 func Expected(m *model.Model, n int, columns []int) (list []Moment) {
 	tree, children := m.Tree, m.Tree.Children()
 	at := func(list []Moment, c int) float64 {

@@ -10,7 +10,7 @@ import (
 	"taxon/internal/model/form"
 )
 
-// predictive returns the function that gives the model's predictive distribution.
+// predictive returns the function of the model's predictive distribution.
 func predictive(m *model.Model) (form.Predictive, error) {
 	if !HasMoments(m) || m.Form.Link == form.Identity {
 		return nil, noMoments(m, "variances for ‹predictive›")
@@ -27,7 +27,7 @@ func predictive(m *model.Model) (form.Predictive, error) {
 	return form.Laplace, nil
 }
 
-// widen turns scores of terminal n into those of its predictive distribution.
+// widen converts scores of terminal n to those of its predictive distribution.
 func (s *Scorer) widen(n int32, scores []float64) {
 	s.setVariance(n, scores)
 	for row, variance := range s.variance {
@@ -35,8 +35,8 @@ func (s *Scorer) widen(n int32, scores []float64) {
 	}
 }
 
-// setVariance sets the variance of terminal n for each row: sum_c x_c^2 Psi_c, over the diagonal
-// that the model holds.
+// setVariance sets the variance of terminal n for each row: sum_c x_c^2 Psi_c, where Psi is the
+// diagonal that the model holds.
 func (s *Scorer) setVariance(n int32, scores []float64) {
 	s.variance = append(s.variance[:0], make([]float64, len(scores))...)
 	width := len(s.cols.begin) - 1
@@ -58,13 +58,13 @@ func (s *Scorer) setVariance(n int32, scores []float64) {
 	}
 }
 
-// jointly says whether the predictive distribution is over all terminals together: under the
+// jointly reports whether the predictive distribution is over all terminals together, as under the
 // soft-max.
 func (p *Predictor) jointly() bool {
 	return p.predictive != nil && p.m.Form.Link == form.Softmax
 }
 
-// keepTerminal keeps scores and variances of terminal n.
+// keepTerminal retains the scores and variances of terminal n.
 func (s *Scorer) keepTerminal(n int32, scores []float64) {
 	s.setVariance(n, scores)
 	s.joint = append(s.joint, terminalScores{n, slices.Clone(scores), slices.Clone(s.variance)})
@@ -76,7 +76,7 @@ type terminalScores struct {
 	scores, variance []float64
 }
 
-// offerJoint offers the terminals kept before.
+// offerJoint offers the retained terminals.
 func (s *Scorer) offerJoint(rows int) {
 	n := len(s.joint)
 	score, variance := make([]float64, n), make([]float64, n)

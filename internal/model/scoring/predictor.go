@@ -12,30 +12,33 @@ import (
 	"taxon/internal/model/shard"
 )
 
-// levelBytes bounds the score levels of a scorer (depth x rows x 8 bytes). A chain of thousands
-// of nodes is scored in smaller blocks.
+// levelBytes bounds the score levels of a scorer, which take depth x rows x 8 bytes. A chain of
+// thousands of nodes is scored in smaller blocks.
 const levelBytes = 8 << 20
 
-// resultBytes bounds the lists of best terminals of a batch, which would become large if --top is
-// in the thousands.
+// resultBytes bounds the lists of best terminals of a batch, which would be large if thousands are
+// requested per row.
 const (
 	resultBytes    = 64 << 20
 	bytesPerScored = 16
 )
 
-// Rule says how scores become labels.
+// Rule is a way to convert scores into labels.
 type Rule uint8
 
 const (
-	Argmax Rule = iota // the best terminal
-	// every terminal with a score above the cutoff, the best one if there is none
+	// Argmax predicts the best terminal.
+	Argmax Rule = iota
+	// Threshold predicts every terminal with a score above the cut-off, and the best one if there
+	// is none.
 	Threshold
-	TopK // the k best
-	// the set that the model's predictor gives, if it gives sets
+	// TopK predicts the k best terminals.
+	TopK
+	// Own predicts the set that the model's predictor gives, if it gives sets.
 	Own
 )
 
-// DefaultRule is the rule for a model's kind of data.
+// DefaultRule returns the rule for a model's kind of data.
 func DefaultRule(m *model.Model) Rule {
 	if m.Form.Sets() {
 		return Own
@@ -46,63 +49,70 @@ func DefaultRule(m *model.Model) Rule {
 	return Threshold
 }
 
-// Options choose what a Predictor returns.
+// Options configure a Predictor.
 type Options struct {
-	Rule   Rule
-	Cutoff float64 // of Threshold
-	// best terminals to return an instance, at least 1 (fewer if there are fewer)
+	Rule Rule
+	// Cutoff is that of Threshold.
+	Cutoff float64
+	// Top is the number of best terminals to return per instance, at least 1. Fewer are returned if
+	// there are fewer.
 	Top int
 
-	// RowByRow is for few rows at a time. The model is then also held by columns (12 bytes an
-	// override), and sums are in the order of the columns, so scores differ in the last bits of
-	// float64.
+	// RowByRow is for few rows at a time. The model is then also held by column, which takes 12
+	// bytes per override, and sums are in the order of the columns, so scores differ in the last
+	// bits of float64.
 	RowByRow bool
 
-	// scores are those of the predictive distribution; needs a model with variances
+	// Predictive makes scores those of the predictive distribution. It needs a model with
+	// variances.
 	Predictive bool
 }
 
 // Predictor scores instances at every terminal, exactly: scores are x.w_n, summed in float64 over
-// the stored float32 weights. Nothing is left out or approximated.
+// the stored float32 weights. Nothing is skipped or approximated.
 //
-// Method. A batch of instances is turned into columns. The tree is walked once in node order,
-// with the effective vector of the current path. At node n, for every override (c, v) and every
-// instance with a nonzero x in column c,
+// A batch of instances is converted to column form. The tree is walked once in node order, with the
+// effective vector of the current path. At node n, for every override (c, v) and every instance
+// with a nonzero x in column c,
 //
 //	s_n[instance] = s_parent(n)[instance] + sum_c x (v - w_parent(n)[c]).
 //
-// So a batch reads the stored weights once, in file order, whatever its size. It touches only
-// pairs of an override and a nonzero in the same column: on short texts and rare classes some 2 %
-// of rows x terminals x features. Memory is the mapped model, one vector, and depth x rows
-// scores. Nothing is built beforehand. (Lists of differences by feature, in float64, would cost
-// 12 bytes an override and a transposition when the model is opened.)
-//
-// Each score is summed in the order of the path and its columns, so it depends neither on the
-// batch nor on the number of threads. Pruned models are scored by column instead: see columnPlan.
-// With whole weights the parent counts as the zero vector. Predictors other than the linear one
-// rank by the scores of all nodes: see rankers.
+// So a batch reads the stored weights once, in file order, whatever its size. It touches only pairs
+// of an override and a nonzero in the same column: on short texts and rare classes some 2 % of rows
+// x terminals x features. The memory is the mapped model, one vector, and depth x rows scores.
+// Nothing is precomputed: lists of differences by feature, in float64, would take 12 bytes per
+// override and a transposition when the model is opened.
 type Predictor struct {
-	m    *model.Model
-	o    Options
-	bias float64 // value of the bias feature; 0: none
-	deep int     // levels of the deepest terminal
+	m *model.Model
+	o Options
+	// bias is the value of the bias feature. It is 0 if there is none.
+	bias float64
+	// deep is the number of levels down to the deepest terminal.
+	deep int
 
-	columns *columnPlan // if the model is pruned or rows come one by one; else nil
-	// newRanker makes the predictor's ranker, which is nil where the terminals' own scores rank them.
+	// columns is nil unless the model is pruned, or rows come one by one.
+	columns *columnPlan
+	// newRanker makes the predictor's ranker. It is nil if the terminals' own scores rank them.
 	newRanker func(*taxonomy.Tree) (Ranker, error)
-	ranked    bool // it makes one
+	// ranked reports that there is a ranker.
+	ranked bool
 
-	predictive form.Predictive // nil: scores are x.w
-	average    *average        // if the model has draws; else nil
+	// predictive is nil if scores are x.w.
+	predictive form.Predictive
+	// average is nil unless the model has draws.
+	average *average
 
-	link        string                   // "": the calibration decides, if there is one
-	calibration *calibration.Calibration // nil: none
-	scale       float64                  // factor of scores in a row's norm; 0: rows have none
-	// terminals in a row's list: Top, or all where their sum is needed
+	// link is empty if a calibration, or nothing, converts scores.
+	link string
+	// calibration is nil if there is none.
+	calibration *calibration.Calibration
+	// scale is the factor of scores in a row's norm. It is 0 if rows have no norm.
+	scale float64
+	// keep is the number of terminals in a row's list: Top, or all if their sum is needed.
 	keep int
 }
 
-// New prepares scoring; that costs next to nothing. A Predictor is safe for concurrent use.
+// New returns a Predictor, which is cheap. A Predictor is safe for concurrent use.
 func New(m *model.Model, o Options) (*Predictor, error) {
 	if o.Top < 1 {
 		return nil, fmt.Errorf("predict: top %d: must be at least 1", o.Top)
@@ -150,13 +160,14 @@ func New(m *model.Model, o Options) (*Predictor, error) {
 	return p, err
 }
 
-// batchRows is how many rows a batch of Stream should have. It is fewer than BatchRows if the
-// lists of the best terminals would take more than resultBytes.
+// batchRows returns the number of rows of a batch of Stream. It is less than BatchRows if the lists
+// of the best terminals would take more than resultBytes.
 func (p *Predictor) batchRows() int {
 	return max(1, min(BatchRows, resultBytes/bytesPerScored/p.keep))
 }
 
-// RowBytes is at least the memory that a row's lists of terminals take in a Scorer and a Result.
+// RowBytes returns a lower bound of the memory that a row's lists of terminals take in a Scorer and
+// a Result, in bytes.
 func (p *Predictor) RowBytes() int64 {
 	lists := 3 * p.keep
 	if p.o.Rule == Threshold || p.o.Rule == Own {
@@ -169,29 +180,30 @@ func (p *Predictor) RowBytes() int64 {
 	return bytes
 }
 
-// Result holds the predictions of a batch's rows.
+// Result holds the predictions for the rows of a batch.
 type Result struct {
-	best    []Scored // rows x top, best first
+	// best has rows x top entries, best first in each row.
+	best    []Scored
 	top     int
 	set     []Scored
 	setEnds []int
 	link    string
-	// log sum over all terminals of exp(scale score), where rows have a norm
+	// norm is, by row, log sum over all terminals of exp(scale score), if rows have a norm.
 	norm []float64
-	// sum of all terminals' raw probabilities, where the calibration needs it
+	// total is, by row, the sum of all terminals' raw probabilities, if the calibration needs it.
 	total []float64
 
 	calibration *calibration.Calibration
-	// rows x nodes: probabilities, where the calibration is by levels
+	// down holds rows x nodes probabilities, if the calibration is by levels.
 	down  []float64
 	nodes int
 }
 
-// Best are the k best terminals of row i, best first.
+// Best returns the k best terminals of row i, best first.
 func (r *Result) Best(i int) []Scored { return r.best[i*r.top : (i+1)*r.top] }
 
-// Set lists the predicted labels of row i by the rule, best first. It is never empty, except
-// under Own, whose sets may also hold internal nodes.
+// Set returns the labels of row i that the rule predicts, best first. It is never empty, except
+// under Own, whose sets may also contain internal nodes.
 func (r *Result) Set(i int) []Scored {
 	first := 0
 	if i > 0 {
@@ -207,29 +219,36 @@ type Scorer struct {
 	path   *shard.Path[float32]
 	levels [][]float64
 	heaps  []topK
-	// row -> score of its worst kept terminal; -Inf until k are kept
+	// floor holds, by row, the score of the worst kept terminal. It is -Inf until k are kept.
 	floor    []float64
 	positive [][]Scored
 	part     Batch
 	few      few
-	sums     []float64 // node -> score of one row; pruned models and rankers only
-	mass     []mass    // by row, with softmax only
-	joint    []terminalScores
-	// by row, predictive only: x' Psi_n x of the present terminal
+	// sums holds, by node, the scores of one row. It is used for pruned models and rankers only.
+	sums []float64
+	// mass is by row. It is used with the soft-max only.
+	mass  []mass
+	joint []terminalScores
+	// variance holds, by row, x' Psi_n x of the current terminal. It is used with Predictive only.
 	variance []float64
 
-	way *calibration.Way // where the calibration is by levels
+	// way is nil unless the calibration is by levels.
+	way *calibration.Way
 
-	rank  Ranker     // nil: by the terminals' own scores
-	table []float64  // for rankers: scores of all rows, node by node
-	lead  []Scored   // row -> the first of its ranking, which no list holds
-	own   [][]Scored // row -> its set, where the predictor gives sets
+	// rank is nil if the terminals' own scores rank them.
+	rank Ranker
+	// table holds, for rankers, the scores of all rows, node by node.
+	table []float64
+	// lead holds, by row, the first of the ranking, which is in no list.
+	lead []Scored
+	// own holds each row's set, if the predictor gives sets.
+	own [][]Scored
 }
 
 // NewScorer returns working memory for one goroutine at a time.
 func (p *Predictor) NewScorer() *Scorer {
 	s := &Scorer{p: p}
-	s.rank, _ = p.newRanker(p.m.Tree) // New has seen that there is no error
+	s.rank, _ = p.newRanker(p.m.Tree) // New has checked that there is no error
 	if p.columns != nil {
 		s.sums = make([]float64, p.m.Tree.Len())
 	} else {
@@ -238,7 +257,7 @@ func (p *Predictor) NewScorer() *Scorer {
 	return s
 }
 
-// Predict scores the batch into r, which it overwrites. It refuses values that are not
+// Predict scores the batch into r, which it overwrites. It returns an error for values that are not
 // finite.
 func (s *Scorer) Predict(b *Batch, r *Result) error {
 	if !b.finite() {
@@ -282,8 +301,8 @@ func (s *Scorer) Predict(b *Batch, r *Result) error {
 	return nil
 }
 
-// rowsAtATime is how many rows are scored at a time, so that the kept scores (of a path, or of
-// all nodes) stay within bounds.
+// rowsAtATime returns the number of rows scored at a time, such that the retained scores (of a
+// path, or of all nodes) stay within bounds.
 func (p *Predictor) rowsAtATime() int {
 	if p.ranked {
 		return max(1, levelBytes/8/p.m.Tree.Len())
@@ -318,7 +337,7 @@ func (s *Scorer) score(b *Batch) {
 	s.path.LeaveTo(-1)
 }
 
-// add adds x.(w_n - w_parent) to every row's score; path is at the parent.
+// add adds x.(w_n - w_parent) to every row's score. The path is at the parent.
 func (s *Scorer) add(rec shard.Record, scores []float64) {
 	begin, entries, current := s.cols.begin, s.cols.entries, s.path.Current
 	width := len(begin) - 1
@@ -368,7 +387,7 @@ func (s *Scorer) offer(n int32, scores []float64) {
 	}
 }
 
-// level returns the scores of one level of the path, and makes room as needed.
+// level returns the scores of one level of the path, and makes room for them.
 func (s *Scorer) level(k, rows int) []float64 {
 	for len(s.levels) <= k {
 		s.levels = append(s.levels, nil)
@@ -380,6 +399,7 @@ func (s *Scorer) level(k, rows int) []float64 {
 	return s.levels[k]
 }
 
+// reset prepares the lists of a number of rows.
 func (s *Scorer) reset(rows int) {
 	top := s.p.keep
 	if len(s.heaps) < rows {
@@ -408,7 +428,7 @@ func (s *Scorer) collect(rows int, r *Result) {
 		best := s.heaps[i].heap
 		sortScored(best)
 		sortScored(s.positive[i])
-		if s.rank != nil { // the first of a ranking is kept, whatever the cutoff
+		if s.rank != nil { // the first of a ranking is kept whatever the cut-off
 			s.mass[i].add(s.p.scale * s.lead[i].Score)
 			best = lead(s.lead[i], best)[:s.p.keep]
 			s.positive[i] = lead(s.lead[i], s.positive[i])

@@ -10,20 +10,21 @@ import (
 	"taxon/internal/model/form"
 )
 
-// Ranker ranks the terminals for a row, given x.w_n of every node n in node order, which it may
-// overwrite. It calls First once and Offer for every other terminal. One goroutine uses it.
+// Ranker ranks the terminals for a row. score holds x.w_n of every node n in node order, and may be
+// overwritten. A Ranker calls First once and Offer for every other terminal. It is used by one
+// goroutine.
 type Ranker func(row *Row, score []float64)
 
-// Register adds a predictor, under the name that forms of models give it. sets says whether it gives
-// sets of labels itself, and so calls SetOwn for each row. newRanker is called once for each goroutine.
-// It is for init functions: a name that is taken panics.
+// Register adds a predictor, under the name that model forms use for it. sets reports whether it
+// gives sets of labels itself, and so calls SetOwn for each row. newRanker is called once per
+// goroutine. Register is for init functions: a duplicate name panics.
 func Register(name string, sets bool, newRanker func(*taxonomy.Tree) (Ranker, error)) {
 	form.Register(name, sets)
 	rankers[name] = newRanker
 }
 
-// rankers has what makes the ranker for each predictor. The linear predictor needs none: a
-// terminal's score is offered as it comes.
+// rankers holds the constructor of each predictor's ranker. The linear predictor needs none: a
+// terminal's score is offered as it is computed.
 var rankers = map[string]func(*taxonomy.Tree) (Ranker, error){
 	form.Linear:  func(*taxonomy.Tree) (Ranker, error) { return nil, nil },
 	form.Descent: newDescent,
@@ -33,7 +34,7 @@ var rankers = map[string]func(*taxonomy.Tree) (Ranker, error){
 	form.Sums:    newSums,
 }
 
-// newSums ranks by the sum of x.w over the nodes from the root to a terminal.
+// newSums returns the ranker by the sum of x.w over the nodes from the root to a terminal.
 func newSums(t *taxonomy.Tree) (Ranker, error) {
 	return func(row *Row, score []float64) {
 		best := Scored{-1, 0}
@@ -54,13 +55,13 @@ func newSums(t *taxonomy.Tree) (Ranker, error) {
 	}, nil
 }
 
-// newDescent ranks by margins: x.w_c of a node c is the margin of the edge above it.
+// newDescent returns the ranker by margins: x.w_c of a node c is the margin of the edge above it.
 //
 //	first      the leaf reached from the root by always taking the child with the greatest margin;
 //	           of equal ones the first in node order
 //	then       all others by their score, the smallest margin on the way from the root
 //
-// An only child has no margin and does not count. A leaf without a margin on its way has score 0.
+// An only child has no margin and is not counted. A leaf without a margin on its path has score 0.
 // Roots count as children of one common root.
 func newDescent(t *taxonomy.Tree) (Ranker, error) {
 	children := childCounts(t)
@@ -108,7 +109,7 @@ func newDescent(t *taxonomy.Tree) (Ranker, error) {
 	}, nil
 }
 
-// childCounts are the numbers of children: entry n+1 for node n, entry 0 for the roots.
+// childCounts returns the numbers of children: entry n+1 for node n, entry 0 for the roots.
 func childCounts(t *taxonomy.Tree) []int32 {
 	children := make([]int32, t.Len()+1)
 	for _, p := range t.Parent {
@@ -117,19 +118,19 @@ func childCounts(t *taxonomy.Tree) []int32 {
 	return children
 }
 
-// Row takes what a Ranker says of one row.
+// Row receives the ranking of one row from a Ranker.
 type Row struct {
 	s *Scorer
 	i int
 }
 
-// First is the first of the ranking. It is kept whatever its score.
+// First sets the first terminal of the ranking. It is kept whatever its score.
 func (r *Row) First(c Scored) { r.s.lead[r.i] = c }
 
 // Offer adds another terminal to the ranking.
 func (r *Row) Offer(c Scored) { r.s.offerOne(r.i, c) }
 
-// SetOwn gives the row's set of labels, best first. The slice is copied.
+// SetOwn sets the row's set of labels, best first. The slice is copied.
 func (r *Row) SetOwn(set []Scored) { r.s.own[r.i] = append(r.s.own[r.i][:0], set...) }
 
 // offerOne offers a terminal to a row's lists.
@@ -143,7 +144,7 @@ func (s *Scorer) offerOne(row int, c Scored) {
 	}
 }
 
-// scored takes the scores of node n when the walk comes to it.
+// scored receives the scores of node n during the walk.
 func (s *Scorer) scored(n int32, scores []float64) {
 	switch {
 	case s.rank != nil:
@@ -175,12 +176,13 @@ func (s *Scorer) rankRows(rows int) {
 	}
 }
 
-// lead puts the first of a ranking before a list that lacks it.
+// lead inserts the first of a ranking before a list that lacks it.
 func lead(first Scored, list []Scored) []Scored { return slices.Insert(list, 0, first) }
 
 // mass is a running logarithm of a sum of exponentials: log(sum) + most.
 type mass struct{ most, sum float64 }
 
+// add adds exp(x).
 func (m *mass) add(x float64) {
 	if x <= m.most {
 		m.sum += math.Exp(x - m.most)
@@ -189,10 +191,11 @@ func (m *mass) add(x float64) {
 	m.most, m.sum = x, float64(m.sum*math.Exp(m.most-x))+1
 }
 
+// log returns the logarithm of the sum.
 func (m *mass) log() float64 { return m.most + math.Log(m.sum) }
 
-// Shown is how a label of row i is shown: by its score itself, or the probability that the model's
-// calibration or link makes of it.
+// Shown returns the number that is shown for a label of row i: its score, or the probability that
+// the model's calibration or link computes from it.
 func (r *Result) Shown(i int, label Scored) float64 {
 	score := label.Score
 	if c := r.calibration; c != nil {
@@ -223,18 +226,19 @@ type Scored struct {
 	Score float64
 }
 
-// before orders best first; equal scores in node order.
+// before orders by decreasing score, and equal scores in node order.
 func (a Scored) before(b Scored) bool {
 	return a.Score > b.Score || a.Score == b.Score && a.Node < b.Node
 }
 
 // topK keeps the k best of the terminals offered to it, in a binary heap with the worst on top.
-// Offers come in node order, and an equal score never displaces an earlier one.
+// Offers must be in node order; an equal score never displaces an earlier one.
 type topK struct {
-	heap []Scored // cap k
+	// heap has capacity k.
+	heap []Scored
 }
 
-// offer adds s. Full heaps refuse most offers, so callers compare with the top first.
+// offer adds s. A full heap rejects most offers, so callers compare with the top first.
 func (t *topK) offer(s Scored) {
 	h := t.heap
 	if len(h) < cap(h) {

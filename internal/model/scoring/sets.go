@@ -7,17 +7,19 @@ import (
 )
 
 // Predictors that give sets of labels themselves. A set is a union of partial paths from a root
-// down. Those of its nodes are predicted that have no child in it. A virtual root is no label. A
-// spawned leaf stands for the path that ends at its parent, and has no vector.
+// down. Its predicted labels are the nodes that have no child in it. A virtual root is no label. A
+// spawned leaf has no vector and stands for the path that ends at its parent.
 //
-// Terminals are ranked by a score that is above 0 exactly where they are predicted.
+// Terminals are ranked by a score that is positive exactly where they are predicted.
 
-// paths is what the two have in common.
+// paths is the common part of these predictors.
 type paths struct {
-	t       *taxonomy.Tree
-	spawned []int32 // node -> the leaf spawned under it; -1: none
+	t *taxonomy.Tree
+	// spawned maps a node to the leaf spawned under it, or to -1.
+	spawned []int32
 }
 
+// newPaths returns the common part for a tree.
 func newPaths(t *taxonomy.Tree) *paths {
 	p := &paths{t, make([]int32, t.Len())}
 	for n := range p.spawned {
@@ -31,11 +33,11 @@ func newPaths(t *taxonomy.Tree) *paths {
 	return p
 }
 
-// rank offers the terminals with their scores, and makes the lowest nodes of those that are in
-// the row's own set.
+// rank offers the terminals with their scores, and makes the row's own set of the lowest nodes in
+// the union.
 func (p *paths) rank(row *Row, s *pathScratch, in []bool, score []float64) {
 	own, first := s.own[:0], int32(-1)
-	for n := p.t.Len() - 1; n >= 0; n-- { // children come after their parents
+	for n := p.t.Len() - 1; n >= 0; n-- { // children follow their parents
 		if p.t.Leaf[n] && (first < 0 || score[n] >= score[first]) {
 			first = int32(n)
 		}
@@ -69,13 +71,15 @@ func (p *paths) rank(row *Row, s *pathScratch, in []bool, score []float64) {
 	}
 }
 
-// pathScratch is the memory of one of these predictors, by node.
+// pathScratch is the working memory of one of these predictors, by node.
 type pathScratch struct {
-	own                        []Scored // the row's set
+	// own is the row's set.
+	own                        []Scored
 	in, inner                  []bool
 	most, below, with, without []float64
 }
 
+// size makes room for a number of nodes.
 func (s *pathScratch) size(nodes int) {
 	if len(s.in) < nodes {
 		s.in, s.inner = make([]bool, nodes), make([]bool, nodes)
@@ -87,9 +91,10 @@ func (s *pathScratch) size(nodes int) {
 	}
 }
 
-// newNested predicts a node if its parent is predicted and its own x.w is above 0, in one pass
-// from the roots down. A node's score is the smallest x.w on its path. A spawned leaf's is the
-// smaller of its parent's score and minus the greatest x.w among the parent's children.
+// newNested returns the ranker that predicts a node if its parent is predicted and its own x.w is
+// above 0, in one pass from the roots down. A node's score is the smallest x.w on its path. A
+// spawned leaf's is the smaller of its parent's score and minus the greatest x.w among the parent's
+// children.
 func newNested(t *taxonomy.Tree) (Ranker, error) {
 	p := newPaths(t)
 	s := &pathScratch{}
@@ -120,13 +125,14 @@ func newNested(t *taxonomy.Tree) (Ranker, error) {
 	}, nil
 }
 
-// newBestPaths predicts the union y of partial paths with the greatest sum of x.w over its nodes,
-// which may be empty ([JMLR] 3.4, without labelings that are no unions).
+// newBestPaths returns the ranker that predicts the union y of partial paths with the greatest sum
+// of x.w over its nodes, which may be empty ([JMLR] 3.4, restricted to labelings that are such
+// unions).
 //
-// Going up, S_n is the best sum of a part at and below n that has n. The root is in if its S is
-// above 0, and so is a child of a node that is in. Going down, A_n and B_n are the best sums of
-// all y with and without n. A node's score is A_n - B_n. A spawned leaf's compares the y in which
-// its parent is lowest with all others.
+// In the pass up, S_n is the best sum of a part at and below n that contains n. The root is in the
+// union if its S is above 0, and so is a child of a node that is in. In the pass down, A_n and B_n
+// are the best sums of all y with and without n. A node's score is A_n - B_n. A spawned leaf's
+// compares the y in which its parent is lowest with all others.
 func newBestPaths(t *taxonomy.Tree) (Ranker, error) {
 	p := newPaths(t)
 	s := &pathScratch{}

@@ -11,9 +11,9 @@ import (
 
 // Stream predicts a whole input with several goroutines in bounded memory.
 //
-// next fills an empty batch, and returns io.EOF with or after the last rows. emit gets every
-// batch with its result, in input order, and may keep neither. Each of the two is called from one
-// goroutine. The first error of any side ends the stream and is returned.
+// next fills an empty batch, and returns io.EOF with the last rows or after them. emit gets every
+// batch with its result, in input order, and must not retain either. Each of the two is called from
+// one goroutine. The first error of any side ends the stream and is returned.
 func (p *Predictor) Stream(ctx context.Context, threads int, next func(*Batch) error,
 	emit func(*Batch, *Result) error) error {
 	if threads < 1 {

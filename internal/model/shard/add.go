@@ -2,7 +2,8 @@ package shard
 
 import "math"
 
-// Add adds x times the differences of column c, which is one of the shard's, to the sums of their nodes.
+// Add adds x times the differences of column c, which must be in the shard, to the sums of their
+// nodes.
 func (s *Packed) Add(c uint32, x float64, sums []float64) {
 	switch {
 	case s.values != nil:
@@ -33,9 +34,10 @@ func (s *Packed) addSingles(c uint32, x float64, sums []float64) {
 	}
 }
 
-// addHalves is addSingles for values in float16. Sign, exponent and digits of one, moved to their
-// places in a float64, are short of 2^1008: exponents count from -15 there, and from -1023 here.
-// So x is larger by that, and products are the same.
+// addHalves is addSingles for float16 values. The sign, exponent and mantissa bits of one, moved to
+// their positions in a float64, give a value that is too small by the factor 2^1008, because the
+// exponent bias is 15 there and 1023 here. x is multiplied by this factor, so the products are
+// equal.
 func (s *Packed) addHalves(c uint32, x float64, sums []float64) {
 	i := int(c) - s.first
 	scaled := x * 0x1p1008
@@ -66,11 +68,11 @@ var steps = func() (s [256]float64) {
 	return s
 }()
 
-// addBytes is addSingles for values in steps of the column's scale.
+// addBytes is addSingles for values in multiples of the column's scale.
 func (s *Packed) addBytes(c uint32, x float64, sums []float64) {
 	i := int(c) - s.first
 	gaps, next := s.gaps[s.gapsAt[i]:], uint32(0)
-	at, scale := 0, float64(s.scale[i]) // of eight bits: its products with steps are exact
+	at, scale := 0, float64(s.scale[i]) // of eight bits, so its products with steps are exact
 	for _, b := range s.bytes[s.begin[i]:s.begin[i+1]] {
 		gap := uint32(gaps[at])
 		at++
@@ -83,7 +85,7 @@ func (s *Packed) addBytes(c uint32, x float64, sums []float64) {
 	}
 }
 
-// longGap reads a gap of more than one byte at gaps[at:]; then is where the next one begins.
+// longGap reads a gap of more than one byte at gaps[at:]. then is the position after it.
 func longGap(gaps []byte, at int) (gap uint32, then int) {
 	for shift := 0; ; shift += 7 {
 		b := gaps[at]

@@ -10,47 +10,52 @@ import (
 )
 
 // A packed shard holds the differences of a pruned model column by column: a header of 32 bytes,
-// the values of all entries, the number of entries of each column, and the entries' nodes as
-// gaps. Numbers and gaps are varints. See FORMAT.md.
+// the values of all entries, the number of entries of each column, and the entries' nodes as gaps.
+// Numbers and gaps are varints. See FORMAT.md.
 const (
 	packedMagic   = "TXPACKED"
 	packedHeader  = 32
 	packedVersion = 2
 )
 
-// PackedName is the name of packed shard i.
+// PackedName returns the name of packed shard i.
 func PackedName(i int) string { return fmt.Sprintf("packed-%05d.bin", i) }
 
-// Packed is a range of columns of a pruned model; bytes and values alias the mapped
-// file.
+// Packed is a range of columns of a pruned model. bytes and values alias the mapped file.
 type Packed struct {
-	first int // its first column
-	// the entries of column first+i are begin[i] up to begin[i+1]
+	// first is the first column.
+	first int
+	// begin[i] to begin[i+1] are the entries of column first+i. Their gaps start at
+	// gaps[gapsAt[i]].
 	begin  []uint32
-	gapsAt []uint32 // and their gaps begin at gaps[gapsAt[i]]
+	gapsAt []uint32
 	gaps   []byte
-	values []float32 // nil if the values are halves or bytes
-	halves []uint16  // float16
-	bytes  []byte    // signed, in steps of the column's scale
-	scale  []float32 // of bytes: of column first+i
+	// values is nil if the values are halves or bytes.
+	values []float32
+	// halves holds float16 values.
+	halves []uint16
+	// bytes holds signed multiples of the column's scale.
+	bytes []byte
+	// scale holds the scale of column first+i, for bytes.
+	scale []float32
 }
 
-// How differences are stored: as float32, as float16, or as signed bytes times a scale for each column.
+// The forms of stored differences: float32, float16, or signed bytes times a scale per column.
 const (
 	Singles = "float32"
 	Halves  = "float16"
 	Bytes   = "int8"
 )
 
-// Values lists them.
+// Values lists the forms.
 var Values = []string{Singles, Halves, Bytes}
 
-// valueBytes is what a value takes in each form, scaleBytes a column's scale.
+// valueBytes is the size of a value in each form, scaleBytes that of a column's scale.
 var valueBytes = map[string]int64{Singles: 4, Halves: 2, Bytes: 1}
 
 const scaleBytes = 2
 
-// value is the difference of entry k, of column first+i.
+// value returns the difference of entry k, which belongs to column first+i.
 func (s *Packed) value(i int, k uint32) float32 {
 	switch {
 	case s.values != nil:
@@ -61,8 +66,8 @@ func (s *Packed) value(i int, k uint32) float32 {
 	return table.Half(s.halves[k])
 }
 
-// AppendPacked appends a shard: columns first.. with counts[i] entries each, whose nodes
-// (ascending within a column) and deltas stand end to end. scale is that of bytes.
+// AppendPacked appends a shard with the columns from first on, of counts[i] entries each. Their
+// nodes (ascending within a column) and deltas are concatenated. scale is that of bytes.
 func AppendPacked(b []byte, first int, counts, nodes []uint32, deltas []float32, values string,
 	scale []float32) []byte {
 	size := uint32(valueBytes[values])
@@ -101,8 +106,8 @@ func AppendPacked(b []byte, first int, counts, nodes []uint32, deltas []float32,
 	return b
 }
 
-// ParsePacked opens a shard of columns first..first+columns-1 of a model with so many nodes. It
-// checks every number, so later passes can index unchecked.
+// ParsePacked opens a shard of the columns first..first+columns-1 of a model with a number of
+// nodes. It checks every number, so later passes can index unchecked.
 func ParsePacked(b []byte, first, columns, nodes int) (*Packed, error) {
 	if len(b) < packedHeader || string(b[:len(packedMagic)]) != packedMagic {
 		return nil, fmt.Errorf("not a shard of packed weights")
@@ -149,7 +154,7 @@ func ParsePacked(b []byte, first, columns, nodes int) (*Packed, error) {
 	return s, s.checkValues()
 }
 
-// parseGaps reads what follows the values.
+// parseGaps reads the counts and gaps after the values.
 func (s *Packed) parseGaps(rest []byte, entries uint32, nodes int) error {
 	for i := range s.gapsAt {
 		n, width := uvarint(rest)
@@ -171,7 +176,7 @@ func (s *Packed) parseGaps(rest []byte, entries uint32, nodes int) error {
 		next := uint64(0)
 		for range s.begin[i+1] - s.begin[i] {
 			if at < len(rest) && rest[at] < 0x80 && next < uint64(nodes) && next+uint64(rest[at]) < uint64(nodes) {
-				// nearly always
+				// This is nearly always so.
 				next += uint64(rest[at]) + 1
 				at++
 				continue
@@ -195,7 +200,7 @@ func (s *Packed) checkValues() error {
 	for i := range s.gapsAt {
 		for k := s.begin[i]; k < s.begin[i+1]; k++ {
 			if v := s.value(i, k); v-v != 0 || v == 0 || s.bytes != nil && s.bytes[k] == 0x80 {
-				// a byte below -127 is never written
+				// A byte below -127 is never written.
 				return fmt.Errorf("entry %d: %v is no difference", k, v)
 			}
 		}
@@ -203,10 +208,10 @@ func (s *Packed) checkValues() error {
 	return nil
 }
 
-// GapBytes is how many bytes a gap, or a number of entries, takes.
+// GapBytes returns the number of bytes of a gap, or of a number of entries.
 func GapBytes(n uint32) int { return max(1, (bits.Len32(n)+6)/7) }
 
-// PackedBytes is how many bytes a shard of columns with so many entries each takes, without the gaps.
+// PackedBytes returns the size of a shard with counts[i] entries in each column, without the gaps.
 func PackedBytes(counts []uint32, values string) int64 {
 	bytes := int64(packedHeader)
 	for _, n := range counts {
@@ -218,7 +223,8 @@ func PackedBytes(counts []uint32, values string) int64 {
 	return bytes
 }
 
-// uvarint reads a number of at most 32 bits in its shortest form; width 0: there is none.
+// uvarint reads a number of at most 32 bits in its shortest form. A width of 0 means that there is
+// none.
 func uvarint(b []byte) (n uint32, width int) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint32(b[0]), 1
@@ -230,10 +236,10 @@ func uvarint(b []byte) (n uint32, width int) {
 	return uint32(u), w
 }
 
-// Range is the shard's first column, and the one after its last.
+// Range returns the shard's first column and the one after its last.
 func (s *Packed) Range() (first, end int) { return s.first, s.first + len(s.gapsAt) }
 
-// Each calls visit with the node and difference of every entry of a column of the shard.
+// Each calls visit with the node and the difference of every entry of a column of the shard.
 func (s *Packed) Each(column int, visit func(node uint32, delta float32)) {
 	i := column - s.first
 	at, next := int(s.gapsAt[i]), uint32(0)
@@ -245,7 +251,8 @@ func (s *Packed) Each(column int, visit func(node uint32, delta float32)) {
 	}
 }
 
-// Round is what a difference becomes where it is stored in a form. scale is its column's, for bytes.
+// Round returns the value that a difference has after it is stored in a form. scale is its
+// column's, for bytes.
 func Round(d float64, values string, scale float32) float32 {
 	switch values {
 	case Halves:
@@ -256,7 +263,7 @@ func Round(d float64, values string, scale float32) float32 {
 	return float32(d)
 }
 
-// toHalf rounds v to IEEE 754 binary16: to the nearest, ties to even, infinity beyond its range.
+// toHalf rounds v to IEEE 754 binary16: to nearest, ties to even, to infinity beyond its range.
 func toHalf(v float32) uint16 {
 	b := math.Float32bits(v)
 	sign, b := uint16(b>>16)&0x8000, b&0x7fffffff
@@ -271,19 +278,19 @@ func toHalf(v float32) uint16 {
 	case b < 0x33000000: // below half of the smallest subnormal, 2^-25
 		return sign
 	case b < 0x38800000:
-		// subnormal in binary16: shift the mantissa with its leading one
+		// Subnormal in binary16: shift the mantissa with its leading one.
 		shift := 126 - b>>23
 		return sign | uint16(roundShift(b&0x7fffff|0x800000, shift))
 	}
 	return sign | uint16(roundShift(b-0x38000000, 13))
 }
 
-// roundShift is b >> n, rounded to the nearest, ties to even.
+// roundShift returns b >> n, rounded to nearest, ties to even.
 func roundShift(b, n uint32) uint32 {
 	return (b + (1<<(n-1) - 1) + b>>n&1) >> n
 }
 
-// toByte rounds v/scale to the nearest signed byte. Values beyond it become its limits.
+// toByte rounds v/scale to the nearest signed byte and clips it to the range.
 func toByte(v float64, scale float32) int8 {
 	if scale == 0 {
 		return 0
@@ -291,8 +298,8 @@ func toByte(v float64, scale float32) int8 {
 	return int8(max(-math.MaxInt8, min(math.MaxInt8, math.RoundToEven(v/float64(scale)))))
 }
 
-// Scale is the scale of a column's bytes: math.MaxInt8 steps of it reach the column's largest difference.
-// It is rounded up to the first 16 bits of a float32.
+// Scale returns the scale of a column's bytes, such that math.MaxInt8 times the scale is the
+// column's largest difference. It is rounded up to the first 16 bits of a float32.
 func Scale(largest float32) float32 {
 	bits := math.Float32bits(largest / math.MaxInt8)
 	if bits&0xffff != 0 {

@@ -3,25 +3,28 @@ package shard
 import "slices"
 
 // Path holds the vector of one node while a walk visits the tree in node order. On the way down
-// each node changes some columns; on the way up they are put back. So a walk over all nodes costs
-// the stored weights, not nodes x columns.
+// each node changes some columns; on the way up they are restored. So the cost of a walk over all
+// nodes is the number of stored weights and not nodes x columns.
 type Path[V float32 | float64] struct {
-	Current []V // vector of the last node entered
+	// Current is the vector of the node entered last.
+	Current []V
 	frames  []frame[V]
 }
 
+// frame is an entered node.
 type frame[V float32 | float64] struct {
 	node    int32
 	columns []uint32
-	old     []V // values before the node's
+	// old are the values before the node's.
+	old []V
 }
 
-// NewPath returns a path before its first node, for vectors of so many columns.
+// NewPath returns a path before its first node, for vectors with a number of columns.
 func NewPath[V float32 | float64](columns int) *Path[V] {
 	return &Path[V]{Current: make([]V, columns)}
 }
 
-// LeaveTo undoes nodes until node p (-1: none) is the one entered last.
+// LeaveTo leaves nodes until node p is the one entered last. For -1 it leaves all.
 func (w *Path[V]) LeaveTo(p int32) {
 	for k := len(w.frames) - 1; k >= 0 && w.frames[k].node != p; k-- {
 		f := &w.frames[k]
@@ -32,8 +35,8 @@ func (w *Path[V]) LeaveTo(p int32) {
 	}
 }
 
-// Enter saves node n and the values at its columns; the caller then changes those. n's parent
-// must be the node entered last. The frames' buffers are reused.
+// Enter enters node n and saves the values at its columns, which the caller then changes. n's
+// parent must be the node entered last. The frames' buffers are reused.
 func (w *Path[V]) Enter(n int32, columns []uint32) {
 	k := len(w.frames)
 	w.frames = slices.Grow(w.frames, 1)[:k+1]
@@ -52,5 +55,5 @@ func (w *Path[V]) Override(n int32, columns []uint32, values []V) {
 	}
 }
 
-// Depth is how many nodes are entered.
+// Depth returns the number of entered nodes.
 func (w *Path[V]) Depth() int { return len(w.frames) }

@@ -1,5 +1,6 @@
-// Package shard has the bytes of a model's weights: by node, as records, and by column, packed. It also has the
-// walk that turns records into vectors. Package model has the rest of a model's folder.
+// Package shard defines the bytes of a model's weights: by node, as records, and by column, packed.
+// It also has the walk that converts records to vectors. Package model has the rest of a model's
+// folder.
 package shard
 
 import (
@@ -9,9 +10,9 @@ import (
 	"unsafe"
 )
 
-// A weight shard has a header of 16 bytes (magic, u32 version, u32 first node), then a record a
-// node. All numbers are little-endian. Every field lies at a multiple of four bytes, so a mapped
-// shard is used in place. See FORMAT.md.
+// A weight shard is a header of 16 bytes (magic, u32 version, u32 first node) followed by one
+// record per node. All numbers are little-endian. Every field is at a multiple of four bytes, so a
+// mapped shard is used in place. See FORMAT.md.
 const (
 	shardMagic     = "TXWEIGHT"
 	shardHeader    = 16
@@ -20,10 +21,10 @@ const (
 	bytesPerWeight = 8
 )
 
-// Name is the name of weight shard i.
+// Name returns the name of weight shard i.
 func Name(i int) string { return fmt.Sprintf("weights-%05d.bin", i) }
 
-// AppendHeader appends the header of a weight shard whose first node is given.
+// AppendHeader appends the header of a weight shard that starts at node first.
 func AppendHeader(b []byte, first int) []byte {
 	b = append(b, shardMagic...)
 	b = binary.LittleEndian.AppendUint32(b, recordVersion)
@@ -38,14 +39,14 @@ func AppendRecord(b []byte, n int, columns []uint32, values []float32) []byte {
 	return appendWords(appendWords(b, columns), values)
 }
 
-// Record is one node's overrides; its slices alias the shard.
+// Record holds one node's overrides. Its slices alias the shard.
 type Record struct {
 	Columns []uint32
 	Values  []float32
 }
 
-// Parse finds the records of nodes first..first+nodes-1 in b. It checks every column and
-// value, so later passes can index unchecked. columns is the vectors' width.
+// Parse returns the records of nodes first..first+nodes-1 in b. It checks every column and value,
+// so later passes can index unchecked. columns is the vectors' width.
 func Parse(b []byte, first, nodes, columns int) ([]Record, error) {
 	if len(b) < shardHeader || string(b[:len(shardMagic)]) != shardMagic {
 		return nil, fmt.Errorf("not a weight shard")
@@ -109,9 +110,9 @@ func (r Record) Check(width int) error {
 	return nil
 }
 
-// sound is Check without branches in its loops, as opening a model reads every weight. The top
-// bit of one of its sums is set by a column that does not ascend, that of the other by an
-// exponent of all ones.
+// sound is Check without branches in its loops, because opening a model reads every weight. A
+// column that does not ascend sets the top bit of one sum, an exponent of all ones that of the
+// other.
 func (r Record) sound(width int) bool {
 	last, descends := int64(-1), int64(0)
 	for _, c := range r.Columns {
@@ -125,11 +126,11 @@ func (r Record) sound(width int) bool {
 	return descends >= 0 && infinite < 1<<31 && last < int64(width)
 }
 
-// littleEndian says whether mapped bytes can be used as numbers without conversion.
+// littleEndian reports whether mapped bytes can be used as numbers without conversion.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// numbers views b as little-endian numbers: in place if the machine and the alignment allow it,
-// else as a copy.
+// numbers views b as little-endian numbers: in place if machine and alignment permit it, otherwise
+// as a copy.
 func numbers[T uint16 | uint32](b []byte) []T {
 	size := int(unsafe.Sizeof(T(0)))
 	if len(b) == 0 {
@@ -147,6 +148,7 @@ func numbers[T uint16 | uint32](b []byte) []T {
 	return out
 }
 
+// float32s is numbers for float32.
 func float32s(b []byte) []float32 {
 	u := numbers[uint32](b)
 	if len(u) == 0 {

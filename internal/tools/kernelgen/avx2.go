@@ -17,7 +17,7 @@ const (
 	halves   = "halves"
 )
 
-// constants256 are what the AVX2 kernels keep in memory, as registers are few.
+// constants256 puts the constants of the AVX2 kernels into memory, because registers are few.
 func constants256(c *build.Context) {
 	put := func(name string, at func(l int) uint32) {
 		c.StaticGlobal(name)
@@ -54,8 +54,8 @@ func (g isa) quarterOf(mask reg.Register, q int) reg.VecVirtual {
 	return v
 }
 
-// visit256 is visitRows with eight lanes at a time; narrow, on a tile of four lanes a line,
-// which are all that there are.
+// visit256 writes visitRows with eight lanes at a time. With narrow, a line of the tile has four
+// lanes in all.
 func visit256(c *build.Context, squared, narrow bool) {
 	g, tile := isa{c, 32, 4, lanes}, isa{c, 32, 4, lanes}
 	name := fmt.Sprintf("visit%s32256", map[bool]string{false: "Hinge", true: "Squared"}[squared])
@@ -110,8 +110,8 @@ func visit256(c *build.Context, squared, narrow bool) {
 	g.RET()
 }
 
-// settle is visitArgs.step; it goes to the next row if no lane moves, and else returns by how much
-// they do.
+// settle writes the step of visitArgs. It continues with the next row if no lane moves, and
+// otherwise returns the changes of the lanes.
 func (g isa) settle(score []reg.VecVirtual, r, a, mask reg.Register, vec func(v, p int) operand.Mem,
 	squared bool) (delta []reg.VecVirtual) {
 	pos, drop, moving := g.GP64(), g.GP64(), g.GP64()
@@ -185,7 +185,7 @@ func (g isa) settle(score []reg.VecVirtual, r, a, mask reg.Register, vec func(v,
 		g.VBLENDVPS(in, u, t, t)
 		g.VMOVUPS(t, vec(newLower, p))
 		g.VCMPPS(cmpNeq, zero, proj, u)
-		g.VANDPS(u, in, in) // that may move
+		g.VANDPS(u, in, in) // those that may move
 		d := g.GP32()
 		g.VMOVMSKPS(kdrop, d)
 		if p > 0 {
@@ -212,7 +212,7 @@ func (g isa) settle(score []reg.VecVirtual, r, a, mask reg.Register, vec func(v,
 			g.VMINPS(bound, now, now)
 		}
 		g.VCMPPS(cmpNeq, old, now, u)
-		g.VANDPS(u, in, in) // that move
+		g.VANDPS(u, in, in) // those that move
 		g.VBLENDVPS(in, now, old, t)
 		g.VMOVUPS(t, operand.Mem{Base: a, Disp: 32 * p})
 		g.VSUBPS(old, now, now)
@@ -230,7 +230,7 @@ func (g isa) settle(score []reg.VecVirtual, r, a, mask reg.Register, vec func(v,
 	return delta
 }
 
-// follow adds delta times row r, its bias among it, to the tile.
+// follow adds delta times row r, including its bias, to the tile.
 func (g isa) follow(delta []reg.VecVirtual, r reg.Register, vec func(v, p int) operand.Mem) {
 	idx, val, len := g.row(r)
 	arg := vec(0, 0).Base

@@ -15,7 +15,7 @@ func (g isa) div(ops ...operand.Op) { g.pick(g.VDIVPS, g.VDIVPD)(ops...) }
 func (g isa) max(ops ...operand.Op) { g.pick(g.VMAXPS, g.VMAXPD)(ops...) }
 func (g isa) min(ops ...operand.Op) { g.pick(g.VMINPS, g.VMINPD)(ops...) }
 
-// constant broadcasts a float32 or float64 with these upper 32 bits.
+// constant broadcasts the float32 or float64 with these upper 32 bits.
 func (g isa) constant(bits uint32, z reg.VecVirtual) {
 	r := g.GP64()
 	if g.size == 8 {
@@ -35,7 +35,7 @@ const (
 	cmpLt  = operand.U8(0x11) // quiet
 )
 
-// visit512 is visitRows with sixteen lanes at a time.
+// visit512 writes visitRows with sixteen lanes at a time.
 func visit512(c *build.Context, size int, squared bool) {
 	g := isa{c, 64, size, lanes}
 	name := map[bool]string{false: "Hinge", true: "Squared"}[squared]
@@ -93,7 +93,7 @@ func visit512(c *build.Context, size int, squared bool) {
 	g.ANDQ(operand.Mem{Base: arg, Disp: visitRunning}, mask)
 	g.JZ(operand.LabelRef("next"))
 
-	// what the coming rows need
+	// Prefetch for the coming rows.
 	idx, val, len := g.row(r)
 	ahead := g.prefetch(order, n, rows, dual, idx, len)
 	g.count(mask, len, arg)
@@ -143,7 +143,7 @@ func visit512(c *build.Context, size int, squared bool) {
 			g.add(t, gap, gap)
 		}
 		g.estimated(gap, kmask, arg, p)
-		// which lanes drop the row, which may move
+		// Find the lanes that drop the row, and those that may move.
 		klow, khigh, kdrop := g.K(), g.K(), g.K()
 		g.cmp(cmpEq, zero, old, klow)
 		g.cmp(cmpGt, vec(upper, p), grad, klow, kdrop)
@@ -171,7 +171,7 @@ func visit512(c *build.Context, size int, squared bool) {
 			g.SHLL(operand.U8(8), d)
 			g.ORL(d, drop.As32())
 		}
-		// the step, of lanes that may move
+		// Compute the step of the lanes that may move.
 		scale, now := g.ZMM(), g.ZMM()
 		g.value(operand.Mem{Base: r, Disp: rowScale}, scale)
 		skip := fmt.Sprintf("still%d", p)
@@ -229,7 +229,7 @@ func visit512(c *build.Context, size int, squared bool) {
 	g.RET()
 }
 
-// estimated adds the lanes of k of gap to the estimate, in float64.
+// estimated adds the gap of the lanes in k to the estimate, in float64.
 func (g isa) estimated(gap reg.VecVirtual, k reg.Register, arg reg.Register, p int) {
 	g.mov_z(gap, k, gap)
 	at := visitBias + estimate*lanes*g.size
@@ -259,7 +259,7 @@ func (g isa) mov_z(src reg.VecVirtual, k reg.Register, dst reg.VecVirtual) {
 	g.VMOVUPS_Z(src, k, dst)
 }
 
-// bounds widens the epoch's bounds by the projected gradients of the lanes of k.
+// bounds widens the epoch's bounds by the projected gradients of the lanes in k.
 func (g isa) bounds(proj reg.VecVirtual, k reg.Register, top, bottom operand.Mem) {
 	t, b := g.ZMM(), g.ZMM()
 	g.mov(top, t)

@@ -7,7 +7,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Fields of internal/methods/hblr/solver's lineLoop; vectors of lanes follow from lineSlope on.
+// Fields of internal/methods/hblr/solver's lineLoop. Vectors of lanes follow from lineSlope on.
 const (
 	lineN = 8 * iota
 	lineStride
@@ -36,11 +36,12 @@ type walk struct {
 	sum                    []reg.VecVirtual
 }
 
-// of is the line's part of a field, lane that of a vector of lanes.
+// of returns the line's part of a field.
 func (k *walk) of(field int) operand.Mem {
 	return operand.Mem{Base: k.fields[field], Index: k.at, Scale: 1}
 }
 
+// lane returns the current lanes of a vector of lanes.
 func (k *walk) lane(disp int) operand.Mem {
 	return operand.Mem{Base: k.arg, Index: k.offset, Scale: 1, Disp: disp}
 }
@@ -52,7 +53,8 @@ func (k *walk) read(field int) reg.VecVirtual {
 	return x
 }
 
-// How a loop uses the place of each line: not at all, to leave lines out that have one, or to put a number there.
+// The uses that a loop makes of the place of each line: none, to skip lines that have one, or to
+// write a number there.
 const (
 	placeless = iota
 	skips
@@ -113,7 +115,7 @@ func (g isa) walk(name, twin string, fields []int, sums, use int, body func(k *w
 	g.RET()
 }
 
-// prior is A (w-m), with w - m and A.
+// prior returns A (w-m), w - m and A.
 func (k *walk) prior() (own, d, a reg.VecVirtual) {
 	d, a, own = k.read(lineW), k.read(linePrecision), k.reg()
 	k.VSUBPD(k.of(lineAbove), d, d)
@@ -121,7 +123,8 @@ func (k *walk) prior() (own, d, a reg.VecVirtual) {
 	return own, d, a
 }
 
-// pull is u and A + D, of a column that no near row has, as near.pull in internal/methods/hblr/solver, with A (w-m).
+// pull returns u and A + D of a column that no near row has, as near.pull in
+// internal/methods/hblr/solver does, and A (w-m).
 func (k *walk) pull() (u, precision, own reg.VecVirtual) {
 	own, _, precision = k.prior()
 	u = k.read(lineGradient)

@@ -18,15 +18,15 @@ func ops(v []reg.VecVirtual) (o []operand.Op) {
 	return o
 }
 
-// isa is an instruction set with registers of width bytes, at elements of size bytes and
-// lines of lanes elements: sixteen lanes are one register of AVX-512 or two of AVX2, twice as
+// isa is an instruction set with registers of width bytes, for elements of size bytes and lines of
+// lanes elements. Sixteen lanes of float32 are one register of AVX-512 or two of AVX2, and twice as
 // many of float64; four lanes are half a register of AVX2.
 type isa struct {
 	*build.Context
 	width, size, lanes int
 }
 
-// reg is a vector register, vec as many as a line takes.
+// reg returns a new vector register.
 func (g isa) reg() reg.VecVirtual {
 	switch g.width {
 	case 16:
@@ -37,6 +37,7 @@ func (g isa) reg() reg.VecVirtual {
 	return g.ZMM()
 }
 
+// vec returns as many new vector registers as a line takes.
 func (g isa) vec() []reg.VecVirtual {
 	v := make([]reg.VecVirtual, g.lanes*g.size/g.width)
 	for p := range v {
@@ -54,6 +55,7 @@ func (g isa) clear(v reg.VecVirtual) {
 	g.VXORPS(v, v, v)
 }
 
+// pick returns the operation for the element's size.
 func (g isa) pick(ps, pd func(...operand.Op)) func(...operand.Op) {
 	if g.size == 8 {
 		return pd
@@ -66,7 +68,7 @@ func (g isa) sub(ops ...operand.Op) { g.pick(g.VSUBPS, g.VSUBPD)(ops...) }
 func (g isa) mul(ops ...operand.Op) { g.pick(g.VMULPS, g.VMULPD)(ops...) }
 func (g isa) mov(ops ...operand.Op) { g.pick(g.VMOVUPS, g.VMOVUPD)(ops...) }
 
-// value broadcasts a float32 of memory to all lanes of z, converted.
+// value broadcasts a float32 from memory to all lanes of z, converted.
 func (g isa) value(m operand.Op, z reg.VecVirtual) {
 	if g.size == 8 {
 		g.VCVTPS2PD_BCST(m, z)
@@ -75,7 +77,7 @@ func (g isa) value(m operand.Op, z reg.VecVirtual) {
 	g.VBROADCASTSS(m, z)
 }
 
-// line is the byte offset of the tile's line that the index at m names.
+// line returns the byte offset of the tile's line that the index at m names.
 func (g isa) line(m operand.Mem) reg.GPVirtual {
 	f := g.GP64()
 	g.MOVL(m, f.As32())
@@ -83,9 +85,9 @@ func (g isa) line(m operand.Mem) reg.GPVirtual {
 	return f
 }
 
-// dot adds the row's products to the partial sums acc: the row is n entries at idx and
-// val, which move to its end; n is lost. ahead, if any, is an index pointer whose lines
-// are fetched, one an entry.
+// dot adds the row's products to the partial sums acc. The row has n entries at idx and val, which
+// move to its end; n is overwritten. If ahead is not nil, it points to indices whose lines are
+// prefetched, one per entry.
 func (g isa) dot(label string, acc [parts][]reg.VecVirtual, idx, val, n, w reg.Register, ahead reg.Register) {
 	entry := func(j, q int) {
 		f := g.line(operand.Mem{Base: idx, Disp: 4 * j})
@@ -134,7 +136,7 @@ func (g isa) dot(label string, acc [parts][]reg.VecVirtual, idx, val, n, w reg.R
 	}
 }
 
-// start clears the partial sums; the bias's product is the first of s0.
+// start clears the partial sums. The bias's product is the first of s0.
 func (g isa) start(biasLine []operand.Op, biasValue reg.VecVirtual) (acc [parts][]reg.VecVirtual) {
 	for q := range acc {
 		acc[q] = g.vec()
@@ -171,7 +173,7 @@ func (g isa) move(label string, delta []reg.VecVirtual, idx, val, n, w reg.Regis
 	g.Label(label + "moved")
 }
 
-// row loads where a row's entries are, and how many.
+// row loads the position and the number of a row's entries.
 func (g isa) row(r reg.Register) (idx, val, n reg.GPVirtual) {
 	idx, val, n = g.GP64(), g.GP64(), g.GP64()
 	g.MOVQ(operand.Mem{Base: r, Disp: rowIdx}, idx)
@@ -180,7 +182,7 @@ func (g isa) row(r reg.Register) (idx, val, n reg.GPVirtual) {
 	return idx, val, n
 }
 
-// count adds the row's nonzeros, the bias among them, times the lanes of mask to the visits.
+// count adds the row's nonzeros, including the bias, times the lanes of mask to the visits.
 func (g isa) count(mask reg.GPVirtual, n reg.GPVirtual, arg reg.Register) {
 	count, touched := g.GP64(), g.GP64()
 	g.POPCNTL(mask.As32(), count.As32())
@@ -189,16 +191,16 @@ func (g isa) count(mask reg.GPVirtual, n reg.GPVirtual, arg reg.Register) {
 	g.ADDQ(touched, operand.Mem{Base: arg, Disp: visitVisits})
 }
 
-// How many rows ahead their record and duals, their entries, and their tile lines are
-// fetched.
+// The numbers of rows ahead of which their records and duals, their entries, and their tile lines
+// are prefetched.
 const (
 	aheadRecord  = 10
 	aheadEntries = 5
 	aheadLines   = 1
 )
 
-// prefetch fetches what coming rows need and returns an index pointer into a coming row
-// that may be read len entries on: the row's own if the coming one has no room.
+// prefetch prefetches the data of coming rows. It returns a pointer to indices of a coming row from
+// which len entries may be read ahead. If the coming row is shorter, it is the row's own.
 func (g isa) prefetch(order, n, rows, dual, idx, len reg.Register) reg.Register {
 	at := func(ahead int) (k reg.GPVirtual) { // order[ahead], or the last one
 		k = g.GP64()

@@ -7,7 +7,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Operations on one element.
+// add1 and the functions below are the operations on one element.
 func (g isa) add1(ops ...operand.Op) { g.pick(g.VADDSS, g.VADDSD)(ops...) }
 func (g isa) sub1(ops ...operand.Op) { g.pick(g.VSUBSS, g.VSUBSD)(ops...) }
 func (g isa) mul1(ops ...operand.Op) { g.pick(g.VMULSS, g.VMULSD)(ops...) }
@@ -16,7 +16,7 @@ func (g isa) min1(ops ...operand.Op) { g.pick(g.VMINSS, g.VMINSD)(ops...) }
 func (g isa) cmp1(ops ...operand.Op) { g.pick(g.VCMPSS, g.VCMPSD)(ops...) }
 func (g isa) mov1(ops ...operand.Op) { g.pick(g.VMOVSS, g.VMOVSD)(ops...) }
 
-// sixteen loads sixteen float32 of memory, converted.
+// sixteen loads sixteen float32 from memory, converted.
 func (g isa) sixteen(base reg.Register) (v []reg.VecVirtual) {
 	v = g.vec()
 	for p := range v {
@@ -29,7 +29,7 @@ func (g isa) sixteen(base reg.Register) (v []reg.VecVirtual) {
 	return v
 }
 
-// halve adds halves of sixteen partial sums to each other until one is left.
+// halve adds halves of sixteen partial sums until one is left.
 func (g isa) halve(acc []reg.VecVirtual) reg.VecVirtual {
 	for len(acc) > 1 {
 		half := acc[len(acc)/2:]
@@ -52,8 +52,8 @@ func (g isa) halve(acc []reg.VecVirtual) reg.VecVirtual {
 	return s
 }
 
-// visitDense writes mapper's visitDense, in AVX2: rows are short, and registers of AVX-512
-// make float32 visits a third slower (float64's as fast).
+// visitDense writes mapper's visitDense, in AVX2: rows are short, and registers of AVX-512 make
+// visits of float32 a third slower, and those of float64 no faster.
 func visitDense(g isa) {
 	name := fmt.Sprintf("lanes%d", 8*g.size)
 	arg := begin(g.Context, name, fmt.Sprintf("%s is visitDense[float%d] in AVX2.", name, 8*g.size))
@@ -103,7 +103,7 @@ func visitDense(g isa) {
 	}
 	g.ADDQ(operand.Mem{Base: arg, Disp: laneW}, w)
 
-	// the score
+	// The score.
 	next := func(count reg.GPVirtual, label string) {
 		g.ADDQ(operand.Imm(64), x)
 		g.ADDQ(operand.Imm(uint64(16*g.size)), w)
@@ -146,7 +146,7 @@ func visitDense(g isa) {
 	sum := operand.Mem{Base: arg, Index: lane, Scale: 8, Disp: laneUpper + laneEstimate*lanes*g.size}
 	g.VADDSD(sum, h, h)
 	g.VMOVSD(h, sum)
-	// does the lane drop the row?
+	// Decide whether the lane drops the row.
 	low, high, u, d := g.XMM(), g.XMM(), g.XMM(), g.XMM()
 	g.cmp1(cmpEq, zero, old, low)
 	g.cmp1(cmpEq, c, old, high)
@@ -177,7 +177,7 @@ func visitDense(g isa) {
 	g.mov1(of(laneNewLower), d)
 	g.min1(d, p, d)
 	g.mov1(d, of(laneNewLower))
-	// the step
+	// The step.
 	now := g.XMM()
 	g.mul1(operand.Mem{Base: r, Disp: 2 * g.size}, m, now)
 	g.sub1(now, old, now)

@@ -23,7 +23,7 @@ const (
 	rowPos    = 30
 )
 
-// Fields of mapper's visitArgs; vectors of lanes follow from visitBias on, in this order.
+// Fields of mapper's visitArgs. Vectors of lanes follow from visitBias on, in this order.
 const (
 	visitOrder   = 0
 	visitN       = 8
@@ -36,7 +36,7 @@ const (
 	visitBias    = 128
 )
 
-// vectors of a sweep, behind visitBias.
+// Vectors of a sweep, after visitBias.
 const (
 	bias = iota
 	upper
@@ -109,7 +109,7 @@ const (
 	spreadMask = 24
 )
 
-// Fields of mapper's laneArgs; vectors of lanes follow from laneUpper on, in the order below.
+// Fields of mapper's laneArgs. Vectors of lanes follow from laneUpper on, in the order below.
 const (
 	laneOrder = 0
 	laneN     = 8
@@ -137,7 +137,7 @@ func load(c *build.Context, arg reg.Register, disp int) reg.GPVirtual {
 	return r
 }
 
-// begin opens a kernel with one pointer as its argument.
+// begin starts a kernel with one pointer as its argument.
 func begin(c *build.Context, name, doc string) reg.Register {
 	c.Function(name)
 	c.Doc(doc)

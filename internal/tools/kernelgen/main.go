@@ -1,11 +1,11 @@
-// Command kernelgen writes the kernels in assembly of mapper, internal/methods/hblr/solver and
-// internal/methods/msvm/solver, by avo (pinned in this nested module so that it stays out of
-// taxon's go.mod).
+// Command kernelgen writes the assembly kernels of mapper, internal/methods/hblr/solver and
+// internal/methods/msvm/solver with avo, which is pinned in this nested module so that it stays out
+// of taxon's go.mod.
 //
 //	go -C internal/tools/kernelgen run . -root ../../..
 //
-// With -check it writes nothing and fails if a file would change. What the kernels do
-// is told by their twins in Go: mapper/visit.go, mapper/loops.go, mapper/lanes.go,
+// With -check it writes nothing and fails if a file would change. The kernels are documented at
+// their twins in Go: mapper/visit.go, mapper/loops.go, mapper/lanes.go,
 // internal/methods/hblr/solver/loops.go and kernel.go, and internal/methods/msvm/solver/kernel.go.
 package main
 
@@ -23,7 +23,7 @@ import (
 )
 
 func main() {
-	flags := flag.NewFlagSet("kernelgen", flag.ExitOnError) // avo has put its own into the global one
+	flags := flag.NewFlagSet("kernelgen", flag.ExitOnError) // avo has added its own to the global one
 	root := flags.String("root", ".", "the repository")
 	check := flags.Bool("check", false, "write nothing, fail if a file would change")
 	_ = flags.Parse(os.Args[1:])
@@ -55,7 +55,7 @@ func run(path, pkg string, kernels func(*build.Context), check bool) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// generate gives the assembly of a package's kernels.
+// generate returns the assembly of a package's kernels.
 func generate(pkg string, kernels func(*build.Context)) ([]byte, error) {
 	ctx := build.NewContext()
 	ctx.Constraint(buildtags.Term("amd64").ToConstraint())
@@ -71,7 +71,7 @@ func generate(pkg string, kernels func(*build.Context)) ([]byte, error) {
 	return printer.NewGoAsm(printer.Config{Name: "kernelgen", Pkg: pkg}).Print(file)
 }
 
-// kernels writes mapper's.
+// kernels writes the kernels of mapper.
 func kernels(ctx *build.Context) {
 	for _, size := range []int{4, 8} {
 		for _, squared := range []bool{false, true} {

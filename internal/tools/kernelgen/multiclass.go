@@ -32,13 +32,14 @@ func multiclass(c *build.Context) {
 // atOnce is the number of lines that scoreClasses has in registers.
 const atOnce = 4
 
-// wide is a float64 of memory in all lanes, float a float32 that is converted.
+// wide returns a float64 from memory in all lanes.
 func (g isa) wide(m operand.Mem) reg.VecVirtual {
 	x := g.reg()
 	g.VBROADCASTSD(m, x)
 	return x
 }
 
+// float returns a float32 from memory in all lanes, converted.
 func (g isa) float(m operand.Mem) reg.VecVirtual {
 	if g.width == 64 {
 		x := g.reg()
@@ -48,7 +49,8 @@ func (g isa) float(m operand.Mem) reg.VecVirtual {
 	return g.widened(m)
 }
 
-// scoreClasses writes internal/methods/msvm/solver's scoreLines: four lines at a time, then those that are left.
+// scoreClasses writes internal/methods/msvm/solver's scoreLines: four lines at a time, then the
+// rest.
 func scoreClasses(g isa) {
 	arg := g.open("score", "scoreLines")
 	w, last, out := load(g.Context, arg, classW), load(g.Context, arg, classLast), load(g.Context, arg, classOut)

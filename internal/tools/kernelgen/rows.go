@@ -7,21 +7,21 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// open begins a kernel of a name and a width, which says whose twin it is.
+// open starts a kernel with a name and a width. twin names its twin in Go.
 func (g isa) open(name, twin string) reg.Register {
 	full := fmt.Sprint(name, 8*g.width)
 	return begin(g.Context, full, fmt.Sprintf("%s is %s in %s.", full, twin, map[int]string{32: "AVX2",
 		64: "AVX-512"}[g.width]))
 }
 
-// entries moves idx and val, a shard's, to where the first row begins.
+// entries advances idx and val of a shard to the start of the first row.
 func (g isa) entries(bounds, idx, val reg.Register) {
 	at := load(g.Context, bounds, 0)
 	g.LEAQ(operand.Mem{Base: idx, Index: at, Scale: 4}, idx)
 	g.LEAQ(operand.Mem{Base: val, Index: at, Scale: 4}, val)
 }
 
-// length is the number of the row's entries.
+// length returns the number of the row's entries.
 func (g isa) length(bounds reg.Register) reg.GPVirtual {
 	n := load(g.Context, bounds, 8)
 	g.SUBQ(operand.Mem{Base: bounds}, n)
@@ -41,7 +41,7 @@ func scoreRows(g isa) {
 	g.entries(bounds, idx, val)
 	g.Label("row")
 	len := g.length(bounds)
-	// the lines of the row after the next one, about
+	// Prefetch approximately the lines of the row after the next one.
 	ahead, over := g.GP64(), g.GP64()
 	g.LEAQ(operand.Mem{Base: idx, Index: len, Scale: 8}, ahead)
 	g.LEAQ(operand.Mem{Base: ahead, Index: len, Scale: 4}, over)
@@ -55,7 +55,7 @@ func scoreRows(g isa) {
 	g.VMOVUPS(operand.Mem{Base: arg, Disp: scoreBias}, b)
 	acc := g.start(line, b)
 	g.dot("", acc, idx, val, len, w, ahead)
-	// dot leaves idx and val before the rest of the row
+	// dot leaves idx and val at the rest of the row.
 	rest := g.length(bounds)
 	g.ANDQ(operand.Imm(parts-1), rest)
 	g.LEAQ(operand.Mem{Base: idx, Index: rest, Scale: 4}, idx)
@@ -197,8 +197,8 @@ func spreadLine(g isa) {
 	g.RET()
 }
 
-// gatherDuals writes mapper's gatherRows. Lanes without a dual add zero; a half of the
-// lanes that has none is left alone.
+// gatherDuals writes mapper's gatherRows. Lanes without a dual add zero. A half of the lanes
+// without any is skipped.
 func gatherDuals(g isa) {
 	arg := g.open("gather", "gatherRows")
 	r, n := load(g.Context, arg, gatherRows), load(g.Context, arg, gatherN)

@@ -10,8 +10,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The kernels of internal/methods/hblr/solver, in AVX2 and AVX-512 and float64. Their twins in Go are in its kernel.go
-// and loops.go. Lanes don't mix, so the width of a register changes no bit.
+// The kernels of internal/methods/hblr/solver, in AVX2 and AVX-512 and float64. Their twins in Go
+// are in its kernel.go and loops.go. Lanes are independent, so the width of a register does not
+// affect the bits of the result.
 
 // Fields of internal/methods/hblr/solver's pass.
 const (
@@ -66,7 +67,7 @@ func smooth(c *build.Context) {
 	systems(c)
 }
 
-// widened is a float32 of memory in all lanes, converted to float64.
+// widened returns a float32 from memory in all lanes, converted to float64.
 func (g isa) widened(m operand.Mem) reg.VecVirtual {
 	x := g.reg()
 	if g.width == 64 {
@@ -78,7 +79,7 @@ func (g isa) widened(m operand.Mem) reg.VecVirtual {
 	return x
 }
 
-// offset is the byte offset of the tile's line that the index at m names.
+// offset returns the byte offset of the tile's line that the index at m names.
 func (g isa) offset(m operand.Mem) reg.GPVirtual {
 	f := g.GP64()
 	g.MOVL(m, f.As32())
@@ -86,10 +87,10 @@ func (g isa) offset(m operand.Mem) reg.GPVirtual {
 	return f
 }
 
-// How many entries ahead the tile's lines are fetched.
+// aheadSmooth is the number of entries ahead of which the tile's lines are prefetched.
 const aheadSmooth = 24
 
-// ahead fetches a line of the tile of a coming entry.
+// ahead prefetches the tile's line of a later entry.
 func (g isa) ahead(idx, end, w reg.Register) {
 	at, f := g.GP64(), g.GP64()
 	g.LEAQ(operand.Mem{Base: idx, Disp: 4 * aheadSmooth}, at)
@@ -102,17 +103,17 @@ func (g isa) ahead(idx, end, w reg.Register) {
 	}
 }
 
-// last entry of the shard.
+// end returns the last entry of the shard.
 func (g isa) end(arg, idx reg.Register) reg.GPVirtual {
 	end := load(g.Context, arg, passEntries)
 	g.LEAQ(operand.Mem{Base: idx, Index: end, Scale: 4, Disp: -4}, end)
 	return end
 }
 
-// set is the name of the instruction set.
+// set returns the name of the instruction set.
 func (g isa) set() string { return map[int]string{32: "AVX2", 64: "AVX-512"}[g.width] }
 
-// named is a kernel's name for lines of this many lanes, with a w if registers are wide.
+// named returns a kernel's name for lines of this many lanes, with a w if registers are wide.
 func (g isa) named(name string) string {
 	return fmt.Sprint(name, g.lanes, map[int]string{64: "w"}[g.width])
 }
@@ -167,8 +168,9 @@ func scoreSmooth(g isa) {
 	g.RET()
 }
 
-// gathering is a kernel that adds the rows up: entries to a power, 0 being |x| times the row's
-// size; both: also the squares, with other coefficients, to another tile.
+// gathering describes a kernel that adds up the rows: their entries to a power, where power 0 means
+// |x| times the row's size. With both, the squares are also added, with other coefficients, to
+// another tile.
 type gathering struct {
 	name  string
 	power int
@@ -288,7 +290,7 @@ var constants = []struct {
 	{"l7", math.Float64bits(1.479819860511658591e-01)},
 }
 
-// constantsSmooth puts them into memory.
+// constantsSmooth puts the constants into memory.
 func constantsSmooth(c *build.Context) {
 	for _, k := range constants {
 		c.StaticGlobal(k.name)
@@ -304,10 +306,10 @@ func constantsSmooth(c *build.Context) {
 	}
 }
 
-// doubles is a constant by its name.
+// doubles returns a constant by its name.
 func doubles(name string) operand.Mem { return constant(name, 0) }
 
-// choose moves those lanes of x into y that the mask, of compare, has.
+// choose copies to y the lanes of x that are in the mask, which compare made.
 func (g isa) choose(mask reg.Register, x, y reg.VecVirtual) {
 	if g.width == 64 {
 		g.VMOVAPD(x, mask, y)
@@ -316,7 +318,7 @@ func (g isa) choose(mask reg.Register, x, y reg.VecVirtual) {
 	g.VBLENDVPD(mask, x, y, y)
 }
 
-// compare makes a mask of lanes.
+// compare returns a mask of lanes.
 func (g isa) compare(how operand.Op, x operand.Op, y reg.VecVirtual) reg.Register {
 	if g.width == 64 {
 		k := g.K()
@@ -328,7 +330,7 @@ func (g isa) compare(how operand.Op, x operand.Op, y reg.VecVirtual) reg.Registe
 	return m
 }
 
-// only are the numbers at m where the mask is set, and 0 elsewhere.
+// only returns the numbers at m where the mask is set, and 0 elsewhere.
 func (g isa) only(mask reg.Register, m operand.Mem) reg.VecVirtual {
 	y := g.reg()
 	if g.width == 64 {
@@ -339,7 +341,7 @@ func (g isa) only(mask reg.Register, m operand.Mem) reg.VecVirtual {
 	return y
 }
 
-// weighSmooth writes internal/methods/hblr/solver's weighLines: a register of lanes at a time.
+// weighSmooth writes internal/methods/hblr/solver's weighLines, a register of lanes at a time.
 func weighSmooth(g isa) {
 	name := map[int]string{32: "weigh", 64: "weighw"}[g.width]
 	arg := begin(g.Context, name, fmt.Sprintf("%s is weighLines in %s.", name, g.set()))
@@ -422,7 +424,8 @@ func weighSmooth(g isa) {
 	g.RET()
 }
 
-// poly is c0 + t (c1 + t (...)), by names; the last coefficient is first times t.
+// poly returns c0 + t (c1 + t (...)) for named coefficients. The last coefficient is first
+// multiplied by t.
 func (g isa) poly(t reg.VecVirtual, names ...string) reg.VecVirtual {
 	y := g.reg()
 	g.VMOVUPD(doubles(names[0]), y)
@@ -433,7 +436,7 @@ func (g isa) poly(t reg.VecVirtual, names ...string) reg.VecVirtual {
 	return y
 }
 
-// exponential is internal/methods/hblr/solver's expNegative.
+// exponential writes the twin of internal/methods/hblr/solver's expNegative.
 func (g isa) exponential(a reg.VecVirtual) reg.VecVirtual {
 	m, k := g.reg(), g.reg()
 	var whole reg.VecVirtual = g.XMM()
@@ -479,7 +482,8 @@ func (g isa) exponential(a reg.VecVirtual) reg.VecVirtual {
 	return out
 }
 
-// logarithm is log(1+x) as internal/methods/hblr/solver's weighLines has it, u being 1+x and q 1/u.
+// logarithm returns log(1+x) as internal/methods/hblr/solver's weighLines computes it. u is 1+x and
+// q is 1/u.
 func (g isa) logarithm(x, u, q reg.VecVirtual) reg.VecVirtual {
 	rest := g.reg()
 	g.VSUBPD(doubles("one"), u, rest)

@@ -40,7 +40,7 @@ const (
 	columnAlong = columnSum + 8*lanes
 )
 
-// systems writes them for lines of eight and of sixteen lanes.
+// systems writes the kernels for lines of eight and of sixteen lanes.
 func systems(c *build.Context) {
 	for _, n := range []int{8, 16} {
 		g := isa{c, 32, 4, n}
@@ -52,7 +52,7 @@ func systems(c *build.Context) {
 	}
 }
 
-// sums are the registers of the lanes' sums in float64: four lanes each.
+// sums returns the registers of the lanes' sums in float64: four lanes each.
 func (g isa) sums(arg reg.Register, disp int) (v []reg.VecVirtual) {
 	for p := range 2 * len(g.vec()) {
 		v = append(v, g.YMM())
@@ -61,7 +61,7 @@ func (g isa) sums(arg reg.Register, disp int) (v []reg.VecVirtual) {
 	return v
 }
 
-// keep writes them back.
+// keep stores the registers of sums.
 func (g isa) keep(v []reg.VecVirtual, arg reg.Register, disp int) {
 	for p := range v {
 		g.VMOVUPD(v[p], operand.Mem{Base: arg, Disp: disp + 32*p})

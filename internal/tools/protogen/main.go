@@ -1,12 +1,11 @@
-// Command protogen regenerates the Go code of the .proto files with nothing
-// installed but Go: the compiler is github.com/bufbuild/protocompile, pinned in
-// this nested module so that its dependencies stay out of taxon's, and the plugins
-// are the tool directives of taxon's go.mod.
+// Command protogen regenerates the Go code of the .proto files. It needs nothing but Go: the
+// compiler is github.com/bufbuild/protocompile, pinned in this nested module so that its
+// dependencies stay out of taxon's, and the plugins are the tool directives of taxon's go.mod.
 //
 //	go -C internal/tools/protogen run . -root ../../.. -proto proto
 //
-// It writes each x.pb.go and x_grpc.pb.go beside its x.proto, and with -check writes
-// nothing and fails if a file would change.
+// It writes each x.pb.go and x_grpc.pb.go beside its x.proto. With -check it writes nothing and
+// fails if a file would change.
 package main
 
 import (
@@ -29,7 +28,7 @@ import (
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
-// plugins are run in this order with `go tool`.
+// plugins are run in this order by `go tool`.
 var plugins = []string{"protoc-gen-go", "protoc-gen-go-grpc"}
 
 func main() {
@@ -89,7 +88,7 @@ func protoFiles(folder string) ([]string, error) {
 	return names, err
 }
 
-// compile makes the plugins' request: every file after those that it imports.
+// compile makes the plugins' request, with every file after those that it imports.
 func compile(ctx context.Context, folder string, names []string) (*pluginpb.CodeGeneratorRequest, error) {
 	compiler := protocompile.Compiler{
 		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{folder}}),
@@ -121,7 +120,7 @@ func compile(ctx context.Context, folder string, names []string) (*pluginpb.Code
 	return request, nil
 }
 
-// generate runs one plugin: request on its standard input, answer on its output.
+// generate runs one plugin, with the request on its standard input and the answer on its output.
 func generate(ctx context.Context, root, plugin string,
 	request *pluginpb.CodeGeneratorRequest) ([]*pluginpb.CodeGeneratorResponse_File, error) {
 	in, err := proto.MarshalOptions{Deterministic: true}.Marshal(request)
@@ -144,7 +143,7 @@ func generate(ctx context.Context, root, plugin string,
 	return answer.File, nil
 }
 
-// write brings the files up to date and names those that were not.
+// write updates the files and returns the names of those that were not up to date.
 func write(folder string, files []*pluginpb.CodeGeneratorResponse_File, check bool) ([]string, error) {
 	var changed []string
 	for _, f := range files {

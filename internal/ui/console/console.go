@@ -1,5 +1,6 @@
-// Package console writes for a person at a terminal: a live progress line, notes and warnings,
-// text with emphasis, folded and cut to a width. If there is no terminal it writes plain lines.
+// Package console shows messages to a person at a terminal: a live progress line, notes and
+// warnings, text with emphasis, folded and clipped to a width. Without a terminal it writes plain
+// lines.
 package console
 
 import (
@@ -18,33 +19,36 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// UI writes progress, notes and warnings to stderr. On a terminal progress is one live line.
-// Elsewhere it is a plain line every 10 s, or as TAXON_PROGRESS_EVERY says. It is a progress.Reporter.
+// UI is a progress.Reporter that writes to stderr. On a terminal, progress is one live line.
+// Elsewhere it is a plain line every 10 s, or as TAXON_PROGRESS_EVERY says.
 //
-// Several goroutines may call its methods.
+// Its methods may be called concurrently.
 type UI struct {
-	mu    sync.Mutex
-	w     io.Writer
-	live  bool
-	Quiet bool // no progress and no notes; warnings stay
-	// Options writes the options within notes and warnings. New sets it to [option.Flags].
+	mu   sync.Mutex
+	w    io.Writer
+	live bool
+	// Quiet suppresses progress and notes. Warnings are still shown.
+	Quiet bool
+	// Options renders the options within notes and warnings. New sets it to [option.Flags].
 	Options func(text string) string
 
-	plain time.Duration // between plain lines
+	// plain is the interval between plain lines.
+	plain time.Duration
 	width func() int
 	now   func() time.Time
 	tick  func(time.Duration) (c <-chan time.Time, stop func())
 
-	shown   string // the live line on screen
+	// shown is the live line on the screen.
+	shown   string
 	current *bar
 }
 
 const (
-	liveEvery  = 100 * time.Millisecond // fast enough to look live, slow enough to cost nothing
+	liveEvery  = 100 * time.Millisecond // fast enough to look live, slow enough to be cheap
 	plainEvery = 10 * time.Second
 )
 
-// New writes to w, live if w is a terminal that can redraw a line.
+// New returns a UI that writes to w. It is live if w is a terminal that can redraw a line.
 func New(w io.Writer) *UI {
 	u := &UI{w: w, Options: option.Flags, plain: plainEvery, now: time.Now, width: func() int { return Width }}
 	u.tick = func(every time.Duration) (<-chan time.Time, func()) {
@@ -67,8 +71,9 @@ func New(w io.Writer) *UI {
 	return u
 }
 
-// Start opens a progress line: what is done, and how many items there are (0: unknown). It ends a
-// progress line that is still open. Its Done must be called.
+// Start starts a progress line. what describes the work, and total is the number of items, where
+// zero means unknown. A progress line that is still open is ended. Done must be called on the
+// result.
 func (u *UI) Start(what string, total int64) progress.Progress {
 	return u.start(what, total, format.Count)
 }
@@ -78,6 +83,7 @@ func (u *UI) StartBytes(what string, total int64) progress.Progress {
 	return u.start(what, total, format.Bytes)
 }
 
+// start starts a progress line whose amounts are formatted by format.
 func (u *UI) start(what string, total int64, format func(int64) string) *bar {
 	u.Close()
 	p := &bar{ui: u, what: what, total: total, format: format, began: u.now()}
@@ -108,7 +114,7 @@ func (u *UI) start(what string, total int64, format func(int64) string) *bar {
 	return p
 }
 
-// Note prints a line for the person who watches: what was done, or what to try next.
+// Note prints a line for the user: what was done, or what to try next.
 func (u *UI) Note(format string, args ...any) {
 	if !u.Quiet {
 		u.say("", format, args...)
@@ -118,9 +124,10 @@ func (u *UI) Note(format string, args ...any) {
 // WarningLead is the prefix of a warning.
 const WarningLead = "taxon: warning: "
 
-// Warn prints a line about something that the user may want to change, even if Quiet.
+// Warn prints a line about something that the user may want to change, even if Quiet is set.
 func (u *UI) Warn(format string, args ...any) { u.say(WarningLead, format, args...) }
 
+// say prints a line.
 func (u *UI) say(lead, text string, args ...any) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -128,7 +135,7 @@ func (u *UI) say(lead, text string, args ...any) {
 	fmt.Fprintf(u.w, "%s%s\n", lead, format.Safe(u.Options(strings.TrimRight(fmt.Sprintf(text, args...), "\n"))))
 }
 
-// Close ends the open progress line, if any.
+// Close ends the open progress line, if there is one.
 func (u *UI) Close() {
 	u.mu.Lock()
 	p := u.current
@@ -138,7 +145,7 @@ func (u *UI) Close() {
 	}
 }
 
-// erase clears the live line; the caller holds mu.
+// erase clears the live line. The caller must hold mu.
 func (u *UI) erase() {
 	if u.shown != "" {
 		fmt.Fprint(u.w, "\r\x1b[K")
@@ -146,7 +153,7 @@ func (u *UI) erase() {
 	}
 }
 
-// bar is one running piece of work. The zero value of its counters is its start.
+// bar is the progress of one piece of work. The zero value of its counters is the start.
 type bar struct {
 	ui     *UI
 	what   string
@@ -154,18 +161,21 @@ type bar struct {
 	format func(int64) string
 	began  time.Time
 
-	mu    sync.Mutex
-	first int64 // done by an earlier run: the rate must not count it
+	mu sync.Mutex
+	// first is the amount done by earlier runs, which does not count towards the rate.
+	first int64
 	done  int64
-	grown time.Time // when done last changed
+	// grown is the time of the last increase of done.
+	grown time.Time
 	extra []string
 
-	once        sync.Once
-	quit, ended chan struct{} // nil when quiet
+	once sync.Once
+	// quit and ended are nil if the UI is quiet.
+	quit, ended chan struct{}
 }
 
-// Set says how far the work is, with text to add to the line, such as "gap 1.2e-02". It does not
-// write itself, so it may be called often.
+// Set sets the amount done, and text to add to the line, such as "gap 1.2e-02". It does not write,
+// so it may be called often.
 func (p *bar) Set(done int64, extra ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,22 +185,22 @@ func (p *bar) Set(done int64, extra ...string) {
 	p.done, p.extra = done, append(p.extra[:0], extra...)
 }
 
-// Resume says how much earlier runs have done. It may be called several times.
+// Resume sets the amount that earlier runs have done. It may be called several times.
 func (p *bar) Resume(done int64) {
 	p.mu.Lock()
 	p.first, p.done = done, max(done, p.done)
 	p.mu.Unlock()
 }
 
-// Total corrects the number of items, once it is known.
+// Total corrects the number of items.
 func (p *bar) Total(total int64) {
 	p.mu.Lock()
 	p.total = total
 	p.mu.Unlock()
 }
 
-// Done ends the progress, erases its live line and waits for its goroutine. It may be called
-// again.
+// Done ends the progress, erases its live line, and waits for its goroutine. It may be called more
+// than once.
 func (p *bar) Done() {
 	p.once.Do(func() {
 		if p.quit == nil {
@@ -207,7 +217,7 @@ func (p *bar) Done() {
 	})
 }
 
-// draw prints the present line.
+// draw prints the current line.
 func (p *bar) draw() {
 	u := p.ui
 	line := format.OneLine(p.line(u.now()))
@@ -223,7 +233,7 @@ func (p *bar) draw() {
 	}
 }
 
-// line renders the progress: what, done/total, share, rate, time left, extras.
+// line returns the progress as text: what, done/total, share, rate, time left, and additions.
 func (p *bar) line(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,9 +260,9 @@ func (p *bar) line(now time.Time) string {
 	return strings.Join(parts, "  ")
 }
 
-// left estimates the seconds left; 0: unknown. It is computed from the mean time of an item
-// whenever one has ended, and counts down in between. If an item takes longer than all that were
-// left should have, the estimate is unknown. The caller holds mu.
+// left estimates the remaining seconds. It is 0 if unknown. The estimate is the mean time per item,
+// updated whenever an item ends, and counts down in between. If one item takes longer than all
+// remaining ones were estimated to take, the estimate is unknown. The caller must hold mu.
 func (p *bar) left(now time.Time) float64 {
 	if p.done <= p.first || p.total <= p.done {
 		return 0
@@ -261,6 +271,7 @@ func (p *bar) left(now time.Time) float64 {
 	return item*float64(p.total-p.done) - now.Sub(p.grown).Seconds()
 }
 
+// rate formats a rate.
 func (p *bar) rate(perSecond float64) string {
 	if perSecond < 10 {
 		return fmt.Sprintf("%.2g/s", perSecond)

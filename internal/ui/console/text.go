@@ -11,15 +11,17 @@ import (
 // Width is the number of columns for text.
 const Width = 80
 
-// Style emphasises text on a terminal. The zero value leaves text as it is.
+// Style emphasises text on a terminal. The zero value leaves text unchanged.
 type Style struct{ on bool }
 
-// NewStyle emphasises if w is a terminal and neither NO_COLOR nor a dumb terminal forbids it.
+// NewStyle returns a style that emphasises if w is a terminal, NO_COLOR is not set, and the
+// terminal is not dumb.
 func NewStyle(w io.Writer) Style {
 	f, ok := w.(*os.File)
 	return Style{ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}
 }
 
+// Bold returns t in bold type. Dim, Green and Red are its siblings.
 func (s Style) Bold(t string) string  { return s.wrap("1", t) }
 func (s Style) Dim(t string) string   { return s.wrap("2", t) }
 func (s Style) Green(t string) string { return s.wrap("32", t) }
@@ -53,7 +55,7 @@ func Fold(text string, width, indent int) string {
 	return b.String()
 }
 
-// Clip cuts a line to n columns, as a live line that wraps can't be redrawn.
+// Clip shortens a line to n columns. A live line that wraps could not be redrawn.
 func Clip(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n {

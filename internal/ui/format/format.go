@@ -60,12 +60,12 @@ func Seconds(s float64) string {
 	return fmt.Sprintf("%.0f s", s)
 }
 
-// maxLeft bounds the times left that are shown, in seconds. An estimate of more than a week is
+// maxLeft bounds the remaining times that are shown, in seconds. An estimate of more than a week is
 // too rough to plan by.
 const maxLeft = 7 * 24 * 3600
 
-// Left formats the time left: 42 s, 2 m 10 s, 10 h 32 m, 3 d 4 h. It is empty if there is none (0
-// or less, not a number) or the estimate is too rough.
+// Left formats a remaining time: 42 s, 2 m 10 s, 10 h 32 m, 3 d 4 h. It is empty if seconds is not
+// positive, or too large to be meaningful.
 func Left(seconds float64) string {
 	if !(seconds > 0 && seconds <= maxLeft) {
 		return ""
@@ -82,9 +82,9 @@ func Left(seconds float64) string {
 	return fmt.Sprintf("%d d %d h", s/(24*3600), s/3600%24)
 }
 
-// Between formats a range of times left in one unit: 20 to 45 s, 4 to 7 min, 2 to 3 h, 1 to 2 d. Where
-// both ends are the same it is one time: 5 min. It is empty if there is none, or the estimate is too
-// rough.
+// Between formats a range of remaining times in one unit: 20 to 45 s, 4 to 7 min, 2 to 3 h, 1 to 2
+// d. If both ends are equal it is one time: 5 min. It is empty if the times are not positive, or
+// too large to be meaningful.
 func Between(low, high float64) string {
 	if !(high > 0 && high <= maxLeft && low <= high) {
 		return ""
@@ -108,7 +108,7 @@ func Between(low, high float64) string {
 	return fmt.Sprintf("%d to %d %s", from, to, name)
 }
 
-// Gap formats a relative gap with three digits: 1.20e-02; from 1 on without a power of ten: 1.23,
+// Gap formats a relative gap with three digits: 1.20e-02, but from 1 on without an exponent: 1.23,
 // 45.6 or 12,345.
 func Gap(gap float64) string {
 	switch {
@@ -129,9 +129,9 @@ func OneLine(s string) string {
 	return Safe(strings.ReplaceAll(strings.Join(lines, "; "), "\t", " "))
 }
 
-// Safe replaces what a terminal would obey instead of showing it, as text from others may hold it:
-// control characters but newlines and tabs, what turns the direction of writing, and bytes that are
-// no UTF-8.
+// Safe replaces everything that a terminal would interpret instead of showing it, because text from
+// other people may contain it: control characters except newlines and tabs, characters that change
+// the writing direction, and invalid UTF-8.
 func Safe(s string) string {
 	return strings.Map(func(r rune) rune {
 		if obeyed(r) && r != '\n' && r != '\t' {
@@ -141,13 +141,14 @@ func Safe(s string) string {
 	}, s)
 }
 
-// obeyed says whether a terminal may obey a character.
+// obeyed reports whether a terminal may interpret a character.
 func obeyed(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' ||
 		r == utf8.RuneError
 }
 
-// SafeJSON escapes in a JSON document what Safe replaces: the document says the same.
+// SafeJSON escapes in a JSON document the characters that Safe replaces. The meaning of the
+// document does not change.
 func SafeJSON(doc []byte) []byte {
 	if !bytes.ContainsFunc(doc, func(r rune) bool { return obeyed(r) && r >= 0x7f }) {
 		return doc
@@ -163,11 +164,11 @@ func SafeJSON(doc []byte) []byte {
 	return out
 }
 
-// Bytes is the size in the largest binary unit that keeps it at 1 or more.
+// Bytes formats a size in the largest binary unit in which it is at least 1.
 func Bytes(n int64) string { return BytesRounded(uint64(max(n, 0)), math.RoundToEven) }
 
-// BytesRounded is Bytes with its last digit rounded by round: math.Ceil for what must suffice,
-// math.Floor for what is available.
+// BytesRounded is Bytes with the last digit rounded by round: math.Ceil for a size that must
+// suffice, math.Floor for one that is available.
 func BytesRounded(n uint64, round func(float64) float64) string {
 	if n < 1024 {
 		return strconv.FormatUint(n, 10) + "B"
@@ -189,7 +190,7 @@ func QuoteIfNeeded(s string) string {
 	return s
 }
 
-// ShellWord quotes a word that a shell would take apart.
+// ShellWord quotes a word that a shell would split or expand.
 func ShellWord(s string) string {
 	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !plainInShell(r) }) {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
@@ -197,6 +198,7 @@ func ShellWord(s string) string {
 	return s
 }
 
+// plainInShell reports whether r needs no quoting in a shell.
 func plainInShell(r rune) bool {
 	return r > 0x7f || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' ||
 		strings.ContainsRune("-_./=:,@%+", r)

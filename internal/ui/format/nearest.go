@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Nearest is the name that s was probably meant to be, or "". It is the name with the smallest
-// edit distance, if that is at most a third of the longer name's length; ties go to the first.
+// Nearest returns the name that s was probably meant to be, or "". It is the name with the smallest
+// edit distance, if that is at most a third of the longer name's length. Ties go to the first.
 func Nearest(s string, names []string) string {
 	best, bestCost := "", math.MaxInt
 	for _, name := range names {
@@ -15,7 +15,7 @@ func Nearest(s string, names []string) string {
 			cost = 1 // an unfinished word
 		}
 		if len(name) >= 3 && strings.HasPrefix(s, name+"-") {
-			cost = 1 // a word too many
+			cost = 1 // an additional word
 		}
 		if 3*cost <= max(len(s), len(name)) && cost < bestCost {
 			best, bestCost = name, cost
@@ -24,8 +24,8 @@ func Nearest(s string, names []string) string {
 	return best
 }
 
-// editDistance counts the insertions, deletions, replacements and swaps of neighbours that lead
-// from a to b (optimal string alignment), in bytes, ignoring case.
+// editDistance counts the insertions, deletions, replacements and transpositions of neighbours that
+// turn a into b (optimal string alignment), in bytes, ignoring case.
 func editDistance(a, b string) int {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	const limit = 64 // names are short, so a longer word is no misspelling

@@ -1,6 +1,6 @@
-// Package option lets code speak of the options that a user gave without knowing how that user
-// writes them. A text names an option as ‹cutoff›, and with a value as ‹cutoff=0.5›. Whoever shows
-// the text renders it: the command line as --cutoff 0.5, HTTP and Python's package as cutoff=0.5.
+// Package option lets code name the options of a user without knowing how that user writes them. A
+// text names an option as ‹cutoff›, and with a value as ‹cutoff=0.5›. The package that shows the
+// text renders it: the command line as --cutoff 0.5, HTTP and the Python package as cutoff=0.5.
 package option
 
 import (
@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// named is an option within a text: its name, and its value with the sign before it, if it has one.
+// named matches an option within a text: its name and, if it has one, its value after an equals
+// sign.
 var named = regexp.MustCompile(`‹([A-Za-z][A-Za-z0-9-]*)(=[^‹›]*)?›`)
 
-// Value is an option and its value within a text.
+// Value returns an option with a value, for use within a text.
 func Value(name string, value any) string { return fmt.Sprintf("‹%s=%v›", name, value) }
 
 // Flags writes the options within a text as flags of the command line.
@@ -30,7 +31,7 @@ func Flags(text string) string {
 	})
 }
 
-// command is a command line within a text, which is written with flags everywhere.
+// command matches a command line within a text, which is rendered with flags everywhere.
 var command = regexp.MustCompile("`taxon [^`]*`")
 
 // Names writes the options within a text by their names, for a user who fills in fields.
@@ -42,16 +43,16 @@ func Names(text string) string {
 	})
 }
 
-// parse takes a name and a value, which begins with =, out of a match of named.
+// parse returns the name and the value, with its equals sign, of a match of named.
 func parse(match string) (name, value string) {
 	parts := named.FindStringSubmatch(match)
 	return parts[1], parts[2]
 }
 
-// Error says what is wrong with options, or with the input that they name. Only the user can mend it:
-// the same call fails again.
+// Error is a mistake in options, or in the input that they name. Only the user can correct it: the
+// same call fails again.
 type Error struct {
-	// Lines are the mistakes that Join put together. It is nil for an error that Errorf made.
+	// Lines are the messages that Join combined. It is nil for an error made by Errorf.
 	Lines []string
 
 	msg string
@@ -63,13 +64,13 @@ func (e *Error) Error() string { return e.msg }
 // Unwrap returns the cause, which may be nil.
 func (e *Error) Unwrap() error { return e.err }
 
-// Errorf makes an Error. A %w in the format becomes its cause.
+// Errorf returns an Error. A %w in the format becomes its cause.
 func Errorf(format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	return &Error{msg: err.Error(), err: errors.Unwrap(err)}
 }
 
-// Join makes one Error of several. It returns nil if all of them are nil.
+// Join combines errors into one Error. It returns nil if all of them are nil.
 func Join(errs ...error) error {
 	var lines []string
 	for _, err := range errs {
@@ -85,7 +86,7 @@ func Join(errs ...error) error {
 	return &Error{Lines: lines, msg: strings.Join(lines, "; "), err: errors.Join(errs...)}
 }
 
-// Is says whether an Error caused err.
+// Is reports whether err is or wraps an Error.
 func Is(err error) bool {
 	var e *Error
 	return errors.As(err, &e)

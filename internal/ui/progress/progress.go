@@ -1,29 +1,30 @@
-// Package progress is the interface through which long-running work shows a user notes, warnings and
-// progress.
+// Package progress is the interface through which long-running work shows notes, warnings and
+// progress to a user.
 package progress
 
-// Reporter tells a user. Its methods may be called from several goroutines.
+// Reporter shows messages to a user. Its methods may be called concurrently.
 type Reporter interface {
-	// Note tells what was done, or what to try next.
+	// Note shows what was done, or what to try next.
 	Note(format string, args ...any)
-	// Warn tells something that the user may want to change.
+	// Warn shows something that the user may want to change.
 	Warn(format string, args ...any)
-	// Start opens a progress: what is done, and how many items there are (0: not known).
+	// Start starts a progress display. what describes the work, and total is the number of items.
+	// Zero means unknown.
 	Start(what string, total int64) Progress
 	// StartBytes is Start for an amount of bytes.
 	StartBytes(what string, total int64) Progress
 }
 
-// Progress is one running piece of work. Its Done must be called.
+// Progress is the display of one piece of work. Its Done must be called.
 type Progress interface {
 	Set(done int64, extra ...string)
 	Total(total int64)
-	// Resume says how much was done before this run.
+	// Resume sets the amount that earlier runs have done.
 	Resume(done int64)
 	Done()
 }
 
-// Discard shows nothing. It is for work within other work that is already shown.
+// Discard is a Reporter that shows nothing. It is used for work within other work that is shown.
 type Discard struct{}
 
 // Note implements Reporter.

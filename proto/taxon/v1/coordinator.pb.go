@@ -144,31 +144,13 @@ func (JobState) EnumDescriptor() ([]byte, []int) {
 	return file_taxon_v1_coordinator_proto_rawDescGZIP(), []int{1}
 }
 
-// Options of a training job, validated and complete (no field means "default").
+// Options of a training job. Those that it does not name have the defaults of its method.
 type Options struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Method           string                 `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"`     // rr-svm, bsvm
-	Loss             string                 `protobuf:"bytes,2,opt,name=loss,proto3" json:"loss,omitempty"`         // hinge, squared-hinge
-	Schedule         string                 `protobuf:"bytes,3,opt,name=schedule,proto3" json:"schedule,omitempty"` // twoblock, parity, colour, jacobi
-	C                float64                `protobuf:"fixed64,4,opt,name=c,proto3" json:"c,omitempty"`
-	Bias             float64                `protobuf:"fixed64,5,opt,name=bias,proto3" json:"bias,omitempty"`
-	Gap              float64                `protobuf:"fixed64,6,opt,name=gap,proto3" json:"gap,omitempty"`                                 // relative certified gap that ends the job
-	MaxSweeps        uint32                 `protobuf:"varint,7,opt,name=max_sweeps,json=maxSweeps,proto3" json:"max_sweeps,omitempty"`     // 0: no cap
-	MaxSeconds       float64                `protobuf:"fixed64,8,opt,name=max_seconds,json=maxSeconds,proto3" json:"max_seconds,omitempty"` // 0: no cap
-	Prune            string                 `protobuf:"bytes,9,opt,name=prune,proto3" json:"prune,omitempty"`                               // empty, none
-	Seed             uint64                 `protobuf:"varint,10,opt,name=seed,proto3" json:"seed,omitempty"`
-	Stiffness        string                 `protobuf:"bytes,11,opt,name=stiffness,proto3" json:"stiffness,omitempty"`                         // support (support-aware), full (plain twoblock)
-	Momentum         string                 `protobuf:"bytes,12,opt,name=momentum,proto3" json:"momentum,omitempty"`                           // fista, none
-	InnerEpochs      uint32                 `protobuf:"varint,13,opt,name=inner_epochs,json=innerEpochs,proto3" json:"inner_epochs,omitempty"` // epochs of a sweep's inner solve, at least
-	EvalEvery        uint32                 `protobuf:"varint,14,opt,name=eval_every,json=evalEvery,proto3" json:"eval_every,omitempty"`       // sweeps between evaluations on the test data; 0: none
-	CheckpointSweeps uint32                 `protobuf:"varint,15,opt,name=checkpoint_sweeps,json=checkpointSweeps,proto3" json:"checkpoint_sweeps,omitempty"`
-	Anchor           float64                `protobuf:"fixed64,16,opt,name=anchor,proto3" json:"anchor,omitempty"`                                       // graphs: lambda0, pull of every node with edges to zero; 0: the papers' objective, no certificate
-	InternalWeight   float64                `protobuf:"fixed64,17,opt,name=internal_weight,json=internalWeight,proto3" json:"internal_weight,omitempty"` // weight of edges between internal nodes; 0 stands for 1
-	PositiveWeight   string                 `protobuf:"bytes,18,opt,name=positive_weight,json=positiveWeight,proto3" json:"positive_weight,omitempty"`   // weight of the losses of positives: a number or "balanced"; empty stands for 1
-	Colouring        string                 `protobuf:"bytes,19,opt,name=colouring,proto3" json:"colouring,omitempty"`                                   // graphs, schedule colour: largest-first (also empty), smallest-last, dsatur
-	Own              []*OptionValue         `protobuf:"bytes,20,rep,name=own,proto3" json:"own,omitempty"`                                               // the method's options that have no field above, by name
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Method        string                 `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"`
+	Own           []*OptionValue         `protobuf:"bytes,2,rep,name=own,proto3" json:"own,omitempty"` // by name, each once
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Options) Reset() {
@@ -208,132 +190,6 @@ func (x *Options) GetMethod() string {
 	return ""
 }
 
-func (x *Options) GetLoss() string {
-	if x != nil {
-		return x.Loss
-	}
-	return ""
-}
-
-func (x *Options) GetSchedule() string {
-	if x != nil {
-		return x.Schedule
-	}
-	return ""
-}
-
-func (x *Options) GetC() float64 {
-	if x != nil {
-		return x.C
-	}
-	return 0
-}
-
-func (x *Options) GetBias() float64 {
-	if x != nil {
-		return x.Bias
-	}
-	return 0
-}
-
-func (x *Options) GetGap() float64 {
-	if x != nil {
-		return x.Gap
-	}
-	return 0
-}
-
-func (x *Options) GetMaxSweeps() uint32 {
-	if x != nil {
-		return x.MaxSweeps
-	}
-	return 0
-}
-
-func (x *Options) GetMaxSeconds() float64 {
-	if x != nil {
-		return x.MaxSeconds
-	}
-	return 0
-}
-
-func (x *Options) GetPrune() string {
-	if x != nil {
-		return x.Prune
-	}
-	return ""
-}
-
-func (x *Options) GetSeed() uint64 {
-	if x != nil {
-		return x.Seed
-	}
-	return 0
-}
-
-func (x *Options) GetStiffness() string {
-	if x != nil {
-		return x.Stiffness
-	}
-	return ""
-}
-
-func (x *Options) GetMomentum() string {
-	if x != nil {
-		return x.Momentum
-	}
-	return ""
-}
-
-func (x *Options) GetInnerEpochs() uint32 {
-	if x != nil {
-		return x.InnerEpochs
-	}
-	return 0
-}
-
-func (x *Options) GetEvalEvery() uint32 {
-	if x != nil {
-		return x.EvalEvery
-	}
-	return 0
-}
-
-func (x *Options) GetCheckpointSweeps() uint32 {
-	if x != nil {
-		return x.CheckpointSweeps
-	}
-	return 0
-}
-
-func (x *Options) GetAnchor() float64 {
-	if x != nil {
-		return x.Anchor
-	}
-	return 0
-}
-
-func (x *Options) GetInternalWeight() float64 {
-	if x != nil {
-		return x.InternalWeight
-	}
-	return 0
-}
-
-func (x *Options) GetPositiveWeight() string {
-	if x != nil {
-		return x.PositiveWeight
-	}
-	return ""
-}
-
-func (x *Options) GetColouring() string {
-	if x != nil {
-		return x.Colouring
-	}
-	return ""
-}
-
 func (x *Options) GetOwn() []*OptionValue {
 	if x != nil {
 		return x.Own
@@ -341,7 +197,8 @@ func (x *Options) GetOwn() []*OptionValue {
 	return nil
 }
 
-// OptionValue is an option as the command line takes it: coordinator/method declares them.
+// OptionValue is an option as the command line takes it: coordinator/method declares them. Its name is
+// that of manifests in small letters, as "max_sweeps".
 type OptionValue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -5094,32 +4951,10 @@ var File_taxon_v1_coordinator_proto protoreflect.FileDescriptor
 
 const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
-	"\x1ataxon/v1/coordinator.proto\x12\btaxon.v1\"\xc9\x04\n" +
+	"\x1ataxon/v1/coordinator.proto\x12\btaxon.v1\"J\n" +
 	"\aOptions\x12\x16\n" +
-	"\x06method\x18\x01 \x01(\tR\x06method\x12\x12\n" +
-	"\x04loss\x18\x02 \x01(\tR\x04loss\x12\x1a\n" +
-	"\bschedule\x18\x03 \x01(\tR\bschedule\x12\f\n" +
-	"\x01c\x18\x04 \x01(\x01R\x01c\x12\x12\n" +
-	"\x04bias\x18\x05 \x01(\x01R\x04bias\x12\x10\n" +
-	"\x03gap\x18\x06 \x01(\x01R\x03gap\x12\x1d\n" +
-	"\n" +
-	"max_sweeps\x18\a \x01(\rR\tmaxSweeps\x12\x1f\n" +
-	"\vmax_seconds\x18\b \x01(\x01R\n" +
-	"maxSeconds\x12\x14\n" +
-	"\x05prune\x18\t \x01(\tR\x05prune\x12\x12\n" +
-	"\x04seed\x18\n" +
-	" \x01(\x04R\x04seed\x12\x1c\n" +
-	"\tstiffness\x18\v \x01(\tR\tstiffness\x12\x1a\n" +
-	"\bmomentum\x18\f \x01(\tR\bmomentum\x12!\n" +
-	"\finner_epochs\x18\r \x01(\rR\vinnerEpochs\x12\x1d\n" +
-	"\n" +
-	"eval_every\x18\x0e \x01(\rR\tevalEvery\x12+\n" +
-	"\x11checkpoint_sweeps\x18\x0f \x01(\rR\x10checkpointSweeps\x12\x16\n" +
-	"\x06anchor\x18\x10 \x01(\x01R\x06anchor\x12'\n" +
-	"\x0finternal_weight\x18\x11 \x01(\x01R\x0einternalWeight\x12'\n" +
-	"\x0fpositive_weight\x18\x12 \x01(\tR\x0epositiveWeight\x12\x1c\n" +
-	"\tcolouring\x18\x13 \x01(\tR\tcolouring\x12'\n" +
-	"\x03own\x18\x14 \x03(\v2\x15.taxon.v1.OptionValueR\x03own\"7\n" +
+	"\x06method\x18\x01 \x01(\tR\x06method\x12'\n" +
+	"\x03own\x18\x02 \x03(\v2\x15.taxon.v1.OptionValueR\x03own\"7\n" +
 	"\vOptionValue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"\x91\x03\n" +

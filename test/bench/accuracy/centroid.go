@@ -13,7 +13,7 @@ import (
 	"taxon/internal/model/measure"
 )
 
-// row is an instance as it stands in the file.
+// row is an instance as written in the file.
 type row struct {
 	labels []string
 	index  []uint32
@@ -42,8 +42,8 @@ func read(ctx context.Context, path string) (rows []row, err error) {
 	}
 }
 
-// centroid measures the nearest centroid on a set's test data: the class c whose mean m_c
-// has the largest cosine x.m_c / ||m_c||. The bar that any training must clear.
+// centroid measures the nearest-centroid classifier on a set's test data: it predicts the class c
+// whose mean m_c has the largest cosine x.m_c / ||m_c||. Every training should be better than that.
 func centroid(ctx context.Context, dir string) (*measure.Result, error) {
 	train, err := read(ctx, filepath.Join(dir, "train.svm.xz"))
 	if err != nil {
@@ -112,7 +112,7 @@ func newCentroids(rows []row) *centroids {
 	return c
 }
 
-// nearest uses score as scratch; of equal classes the first counts.
+// nearest returns the nearest class. Ties go to the first class. score is scratch memory.
 func (c *centroids) nearest(r row, score []float64) int {
 	clear(score)
 	for i, f := range r.index {

@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// TestCentroid by hand: a's centroid is (2, 1)/sqrt 5, b's (0, 1), c's (1, 1)/sqrt 2. The rows
-// (1, 0) and (0, 1) go to a and b; (1, 0.9) is nearest to c. Of the labels a, b, a two are
-// right: micro F1 2/3, F1 of the classes 2/3 (1 right, 1 missed), 1, 0.
+// TestCentroid compares with results computed by hand: a's centroid is (2, 1)/sqrt 5, b's (0, 1),
+// c's (1, 1)/sqrt 2. The rows (1, 0) and (0, 1) go to a and b; (1, 0.9) is nearest to c. Of the
+// labels a, b, a two are right: micro F1 is 2/3, and F1 of the classes 2/3 (1 right, 1 missed), 1
+// and 0.
 func TestCentroid(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -31,8 +32,8 @@ func TestCentroid(t *testing.T) {
 	}
 }
 
-// TestStudies: every row that the tests compare with stands above its row, and no two rows
-// share a place.
+// TestStudies checks that every row with which others are compared precedes them, and that no two
+// rows share a place.
 func TestStudies(t *testing.T) {
 	for _, s := range studies {
 		seen := map[string]bool{}

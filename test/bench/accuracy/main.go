@@ -1,14 +1,14 @@
-// Command accuracy makes the table of tuned results: on each data set the model of the one command
-// (taxon tune --time 10m) on the test data, beside the best that others' programs reach and the best
-// known by long search. With -each it also searches the options of each method over a grid, trains by
-// the job file that comes out, and compares the model with the one-versus-rest model of the same
-// loss. hblr methods have nothing to search; they are compared with the tuned rr-lr, or without a
-// structure with blr.
+// Command accuracy prints the table of tuned results. On each data set it compares the model of a
+// single command (taxon tune --time 10m) with the best results of other programs and with the best
+// ones known from long searches, on the test data. With -each it also searches the options of each
+// method over a grid, trains by the resulting job file, and compares the model with the
+// one-versus-rest model of the same loss. hblr methods have nothing to search; they are compared
+// with the tuned rr-lr or, without a structure, with blr.
 //
 //	go run ./test/bench/accuracy -data DIR [-sets clef,news20] [-time 10m] [-each] [-methods rr-svm] [-keep DIR]
 //
-// With -keep searches and models stay in that folder, and a run that was interrupted is
-// continued there. The bar to clear is printed too: nearest centroid.
+// With -keep, searches and models stay in that folder, and an interrupted run is resumed there. The
+// table also has a baseline: nearest centroid.
 package main
 
 import (
@@ -110,7 +110,7 @@ func (b *bench) study(ctx context.Context, s study) error {
 			continue
 		}
 		if err := b.row(ctx, s, m); err != nil {
-			// A method may be refused for want of memory: its row says so.
+			// a method may be refused because of its memory: its row then says so
 			if ctx.Err() != nil {
 				return err
 			}
@@ -125,7 +125,7 @@ func (b *bench) study(ctx context.Context, s study) error {
 	return nil
 }
 
-// tuned is what is read of tune --json.
+// tuned is the part of the output of tune --json that is used.
 type tuned struct {
 	JobFile string  `json:"job_file"`
 	CPU     float64 `json:"cpu_seconds"`
@@ -137,7 +137,7 @@ type tuned struct {
 	} `json:"options"`
 }
 
-// point says what was chosen; without a search, what was given.
+// point describes the chosen options or, without a search, the given ones.
 func (t *tuned) point(m method) string {
 	switch {
 	case m.learns:
@@ -165,7 +165,7 @@ func (t *tuned) cost() string {
 	return fmt.Sprintf("%.0f", t.CPU)
 }
 
-// report is what is read of train --json.
+// report is the part of the output of train --json that is used.
 type report struct {
 	CPUSeconds float64  `json:"cpu_seconds"`
 	Gap        *float64 `json:"gap"`
@@ -178,7 +178,7 @@ func (r *report) gap() string {
 	return fmt.Sprintf("%.1e", *r.Gap)
 }
 
-// measured is what is read of eval --json --compare.
+// measured is the part of the output of eval --json --compare that is used.
 type measured struct {
 	MicroF1 float64 `json:"micro_f1"`
 	MacroF1 float64 `json:"macro_f1"`
@@ -194,7 +194,7 @@ type measured struct {
 	} `json:"by_size"`
 }
 
-// probability is a figure of probabilities, where there are any.
+// probability formats a figure about probabilities, which not all models have.
 func probability(x *float64) string {
 	if x == nil {
 		return ""
@@ -202,7 +202,7 @@ func probability(x *float64) string {
 	return fmt.Sprintf("%.3f", *x)
 }
 
-// sizes are the macro F1 of classes by their number of training instances, from each size on.
+// sizes formats the macro F1 of classes grouped by their number of training instances.
 func (e *measured) sizes() string {
 	var out []string
 	for _, s := range e.BySize {
@@ -227,8 +227,8 @@ func (t *test) String() string {
 
 func percent(x float64) string { return fmt.Sprintf("%.1f", 100*x) }
 
-// command is a row of the one command: `taxon tune --time`, and nothing else said. Its regret is what
-// the best known by long search has more.
+// command prints the row of the single command, `taxon tune --time` without other options. Its
+// regret is the difference from the best result known from long searches.
 func (b *bench) command(ctx context.Context, s study) error {
 	dir := filepath.Join(b.data, s.set)
 	if err := os.MkdirAll(filepath.Join(b.keep, s.set), 0o777); err != nil {
@@ -264,7 +264,7 @@ func (b *bench) command(ctx context.Context, s study) error {
 	return nil
 }
 
-// row searches, trains and measures.
+// row searches, trains and measures one method.
 func (b *bench) row(ctx context.Context, s study, m method) error {
 	dir := filepath.Join(b.data, s.set)
 	if err := os.MkdirAll(filepath.Join(b.keep, s.set), 0o777); err != nil {
@@ -274,7 +274,7 @@ func (b *bench) row(ctx context.Context, s study, m method) error {
 	if !m.flat {
 		input = append(input, s.structure[0], filepath.Join(dir, s.structure[1]))
 	}
-	// too large for a search: the one point given
+	// too large for a search: only the given point is trained
 	t, train := &tuned{}, slices.Concat(input, m.flags, []string{"--goal", b.goal})
 	if s.folds != nil && !m.learns {
 		if err := b.json(ctx, t, slices.Concat([]string{"tune", "--no-train", "--out", b.place(s, m.name, "search"), "--goal",
@@ -284,7 +284,7 @@ func (b *bench) row(ctx context.Context, s study, m method) error {
 		train = []string{"--job", t.JobFile}
 	}
 	accuracy := []string{"--gap", s.gap}
-	if m.learns { // to its own tolerance
+	if m.learns { // it is trained to its own tolerance
 		accuracy = nil
 	}
 	r := &report{}
@@ -309,12 +309,12 @@ func (b *bench) row(ctx context.Context, s study, m method) error {
 	return nil
 }
 
-// place is where a search or model is kept.
+// place returns the path of a search or model.
 func (b *bench) place(s study, name, kind string) string {
 	return filepath.Join(b.keep, s.set, strings.ReplaceAll(name, " ", "-")+"-by-"+b.goal+"."+kind)
 }
 
-// json runs a verb and reads what it prints.
+// json runs a verb and decodes its output.
 func (b *bench) json(ctx context.Context, into any, args ...string) error {
 	out, err := b.Output(ctx, append(args, "--quiet", "--json")...)
 	if err != nil {

@@ -2,38 +2,42 @@ package main
 
 import "slices"
 
-// A study is what is searched on a data set. Grids are narrow on large sets, where a
-// point takes minutes.
+// study says what is searched on a data set. Grids are narrow on large sets, on which a point takes
+// minutes.
 type study struct {
 	set string
-	// flags that name the structure, its file relative to the set's folder
+
+	// structure holds the flags that name the structure. Its file is relative to the set's folder.
 	structure []string
 	methods   []method
 	folds     []string // flags of the cross-validation
-	gap       string   // that the model of the table is trained to
-	peers     string   // the best figures of others' programs on the same files
-	// the best micro F1 known by long search (docs/results.md), in percent
+	gap       string   // gap to which the table's model is trained
+	peers     string   // the best results of other programs on the same files
+
+	// known is the best micro F1 known from long searches (docs/results.md), in percent.
 	known float64
 }
 
 // method is a row of the table: one search.
 type method struct {
-	name  string // as the table has it
+	name  string // name in the table
 	flags []string
 	flat  bool
-	// row of the same loss that the tests compare with; "": none
+
+	// bar is the row of the same loss with which this one is compared. It may be empty.
 	bar string
 
-	learns bool // nothing is searched: it learns its own priors
+	learns bool // the method learns its priors, so nothing is searched
 }
 
 // grid lists the values that the searches of a set try.
 type grid struct {
 	hinge, squared, logistic, positive, inner, shift string
-	smoothPositive, smoothShift                      string // of the logistic loss
+	smoothPositive, smoothShift                      string // grids of the logistic loss
 }
 
-// methods are the six searches of a set, one-versus-rest and along the structure, and what needs none.
+// methods returns the six searches of a set, one-versus-rest and along the structure, and the
+// methods without a search.
 func (g grid) methods() []method {
 	squared := []string{"--loss", "squared-hinge", "--C", g.squared, "--positive-weight", g.positive, "--prior-shift",
 		g.shift}
@@ -56,21 +60,22 @@ func (g grid) methods() []method {
 	return out
 }
 
-// A structure is the flags that name it; its file lies in the set's folder.
+// These are the flags that name structures. Their files lie in the set's folder.
 var (
 	tree  = []string{"--hierarchy", "hierarchy.txt"}
 	first = []string{"--hierarchy", "tree.txt"}
 	graph = []string{"--graph", "graph.txt"}
 )
 
-// Cross-validation: all of five folds, or the first alone where a training takes minutes.
+// These are the flags for cross-validation: all of five folds, or only the first if a training
+// takes minutes.
 var (
 	all = []string{"--folds", "5"}
 	one = []string{"--folds", "5", "--first-folds", "1"}
 )
 
-// The logistic loss, whose scores are logarithms of odds, takes larger shifts on many rare
-// classes: 1 would be the whole of their priors.
+// The logistic loss has scores that are log-odds, and needs larger shifts if many classes are rare:
+// 1 would be the whole prior.
 const (
 	shifts     = "0,0.05,0.1,0.15,0.2"
 	wideShifts = "0,0.2,0.4,0.6,0.8,1"

@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// bench measures one binary in a folder of its own.
+// bench measures one binary in its own folder.
 type bench struct {
 	settings
 	binary, dir string
 }
 
-// prepare builds the binary, if none is given, and ingests the data.
+// prepare builds the binary, unless one is given, and ingests the data.
 func (b *bench) prepare(ctx context.Context) error {
 	if err := os.Mkdir(b.dir, 0o700); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (b *bench) prepare(ctx context.Context) error {
 
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
 
-// exec runs a verb to its end and gives what it printed and its CPU seconds.
+// exec runs a verb to its end. It returns its output and its CPU seconds.
 func (b *bench) exec(ctx context.Context, args ...string) ([]byte, float64, error) {
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, b.binary, args...)
@@ -50,14 +50,14 @@ func (b *bench) exec(ctx context.Context, args ...string) ([]byte, float64, erro
 
 func cpuOf(s *os.ProcessState) float64 { return (s.UserTime() + s.SystemTime()).Seconds() }
 
-// job are the flags of the training.
+// job returns the flags of the training.
 func (b *bench) job() []string {
 	return append([]string{"--data", b.path("data"), "--hierarchy", b.tree, "--gap", b.gap, "--max-sweeps",
 		fmt.Sprint(b.sweeps),
 		"--out", b.path("model"), "--json", "--quiet"}, b.flags...)
 }
 
-// train is the side in one process.
+// train measures training in one process.
 func (b *bench) train(ctx context.Context) (cost, error) {
 	defer os.RemoveAll(b.path("model"))
 	w := watch()
@@ -68,7 +68,7 @@ func (b *bench) train(ctx context.Context) (cost, error) {
 	return read(out, w.cost(cpu))
 }
 
-// cluster is the side of several processes, as `taxon cluster up` starts them.
+// cluster measures training by several processes, as `taxon cluster up` starts them.
 func (b *bench) cluster(ctx context.Context) (c cost, err error) {
 	dir := b.path("cluster")
 	defer os.RemoveAll(dir)
@@ -110,21 +110,21 @@ func (b *bench) cluster(ctx context.Context) (c cost, err error) {
 	return read(out, c)
 }
 
-// ticksPerSecond is what Linux counts times in, on all of its platforms.
+// ticksPerSecond is the unit of times in Linux's /proc, on all of its platforms.
 const ticksPerSecond = 100
 
-// cpuOfPID is the CPU time of a running process, in seconds.
+// cpuOfPID returns the CPU time of a running process, in seconds.
 func cpuOfPID(pid int) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // the name may hold blanks
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // the name may contain blanks
 	if len(fields) < 13 {
 		return 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
 	}
 	var sum float64
-	for _, field := range fields[11:13] { // user and system
+	for _, field := range fields[11:13] { // user and system time
 		n, err := strconv.ParseUint(field, 10, 64)
 		if err != nil {
 			return 0, err
@@ -134,7 +134,7 @@ func cpuOfPID(pid int) (float64, error) {
 	return sum, nil
 }
 
-// read takes the result out of what the command printed.
+// read extracts the result from the command's output.
 func read(out []byte, c cost) (cost, error) {
 	type report struct {
 		SHA    string `json:"weights_sha256"`
@@ -142,7 +142,7 @@ func read(out []byte, c cost) (cost, error) {
 	}
 	var d struct {
 		report
-		Report *report `json:"report"` // of submit
+		Report *report `json:"report"` // report in the output of submit
 	}
 	if err := json.Unmarshal(out, &d); err != nil {
 		return c, fmt.Errorf("read the report: %w", err)

@@ -11,18 +11,20 @@ import (
 )
 
 const (
-	// mostStolen is the part of the cores' time up to which a run counts: what a hypervisor
-	// gives to other guests is no cost of either side, and hits one of them.
+	// mostStolen is the largest share of the cores' time that a hypervisor may give to other guests
+	// during a run that counts. That time is not a cost of either side, and affects only one of
+	// them.
 	mostStolen = 0.02
-	// mostTries is how often a run is taken before a disturbed one has to do.
+
+	// mostTries is the number of tries after which a disturbed run counts.
 	mostTries = 5
 )
 
-// hostTimes are seconds of all cores since the machine came up.
+// hostTimes holds the seconds of all cores since the machine was started.
 type hostTimes struct{ idle, stolen float64 }
 
-// readHost reads the first line of /proc/stat: user, nice, system, idle, iowait, irq,
-// softirq, steal. Where it can't, nothing counts as idle or stolen.
+// readHost reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq,
+// steal. If it cannot, it returns zeros.
 func readHost() (t hostTimes) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -38,7 +40,7 @@ func readHost() (t hostTimes) {
 	return hostTimes{idle: seconds[3] + seconds[4], stolen: seconds[7]}
 }
 
-// stopwatch measures from when it was made.
+// stopwatch measures the time since it was created.
 type stopwatch struct {
 	began time.Time
 	host  hostTimes
@@ -46,15 +48,15 @@ type stopwatch struct {
 
 func watch() stopwatch { return stopwatch{time.Now(), readHost()} }
 
-// cost is what a command took that has ended, with its CPU seconds.
+// cost returns the cost of a command that has ended, given its CPU seconds.
 func (w stopwatch) cost(cpu float64) cost {
 	host := readHost()
 	return cost{wall: time.Since(w.began).Seconds(), byRole: map[string]float64{"command": cpu},
 		host: hostTimes{host.idle - w.host.idle, host.stolen - w.host.stolen}}
 }
 
-// undisturbed measures a side, and again while the hypervisor took too much. Each run is
-// shown.
+// undisturbed measures a side, and repeats this while the hypervisor takes too much. It prints each
+// run.
 func (s *side) undisturbed(ctx context.Context) (c cost, err error) {
 	for range mostTries {
 		if c, err = s.measure(ctx); err != nil {

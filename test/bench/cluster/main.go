@@ -1,16 +1,15 @@
-// Command cluster measures what a cluster costs over training in one process: the same
-// training by `taxon train --threads N` and by a coordinator, stores and N workers of one
-// slot, processes on this machine that `taxon cluster up` starts, taking turns.
+// Command cluster measures the overhead of a cluster over training in one process. It runs the same
+// training by `taxon train --threads N`, and by a coordinator, stores and N workers of one slot
+// that `taxon cluster up` starts on this machine, in turns.
 //
 //	go run ./test/bench/cluster -data DIR [-runs 3]
 //
-// DIR/wordnet-freq holds train.svm.xz and tree.txt. Both sides read the same ingested
-// folder and end with the model in a folder; wall time is that of the whole command, the
-// cluster is up before it begins. The weights must be the same. CPU seconds are those
-// that each process took from its start to the job's end; idle and stolen (by a hypervisor,
-// for other guests) are of all cores. A run with too much stolen is taken again. -taxon a,b
-// compares binaries.
-// Linux only.
+// DIR/wordnet-freq holds train.svm.xz and tree.txt. Both sides read the same ingested folder and
+// end with the model in a folder. The wall time is that of the whole command; the cluster is up
+// before it begins. The weights must be equal. CPU seconds are those of each process from its start
+// to the job's end; idle and stolen time (given by a hypervisor to other guests) are those of all
+// cores. A run with too much stolen time is repeated. -taxon a,b compares binaries. The command
+// needs Linux.
 package main
 
 import (
@@ -25,7 +24,7 @@ import (
 	"syscall"
 )
 
-// settings of the measurement.
+// settings holds the parameters of the measurement.
 type settings struct {
 	data, tree string
 	gap        string
@@ -34,7 +33,7 @@ type settings struct {
 	stores     int
 	runs       int
 	binaries   []string
-	flags      []string // more flags of both sides
+	flags      []string // further flags of both sides
 }
 
 func main() {
@@ -65,7 +64,7 @@ func main() {
 	}
 }
 
-// side is one of the things compared.
+// side is one of the compared ways to train.
 type side struct {
 	name    string
 	measure func(ctx context.Context) (cost, error)
@@ -97,7 +96,7 @@ func run(ctx context.Context, s settings) error {
 	for n := range s.runs + 1 {
 		for i, side := range sides {
 			if n == s.runs && i%2 == 1 {
-				// train once more: a cluster's run is compared with both beside it
+				// train once more, so that each of the cluster's runs lies between two of train
 				continue
 			}
 			c, err := side.undisturbed(ctx)
@@ -123,8 +122,8 @@ func run(ctx context.Context, s settings) error {
 	return nil
 }
 
-// ratios compares each run with the mean of train's before and behind it, as machines that
-// others share change their speed by the minute: the median, and all.
+// ratios compares each run with the mean of train's runs before and after it, because the speed of
+// shared machines changes from minute to minute. It formats the median and all ratios.
 func ratios(costs, train []cost, f func(cost) float64) string {
 	all := make([]float64, len(costs))
 	for i := range costs {
@@ -134,11 +133,11 @@ func ratios(costs, train []cost, f func(cost) float64) string {
 	return fmt.Sprintf("%.3f %.3f", (all[(len(all)-1)/2]+all[len(all)/2])/2, all)
 }
 
-// cost is what a run took, in seconds.
+// cost is the cost of a run. Times are in seconds.
 type cost struct {
 	wall   float64
-	byRole map[string]float64 // CPU, user and system
-	host   hostTimes          // of all cores
+	byRole map[string]float64 // CPU time, user and system
+	host   hostTimes          // times of all cores
 	sweeps int
 	sha    string
 }
@@ -156,7 +155,7 @@ func (c cost) row(name string) string {
 		r["worker"], r["store"], r["coordinator"], r["command"], c.host.idle, c.host.stolen, c.sweeps)
 }
 
-// median is that of each figure.
+// median returns the median of each figure.
 func median(costs []cost) cost {
 	mid := func(f func(cost) float64) float64 {
 		list := make([]float64, len(costs))

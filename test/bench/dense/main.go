@@ -1,8 +1,6 @@
-// Command dense writes dense data like those of proteins: classes in families of families, most
-// of them tiny. A large class lies near its family's direction, a tiny one on its own. With the
-// same flags and seed it writes the same bytes.
-//
-//	go run ./test/bench/dense --out DIR
+// Command dense generates dense data like those of proteins: classes in families of families, most
+// of them tiny. A large class lies near its family's direction, a tiny one in a direction of its
+// own. Equal flags and seeds give equal bytes.
 package main
 
 import (
@@ -62,20 +60,20 @@ func write(out string, seed uint64, folds, families, classes, rows, tests, colum
 		defer f.Close()
 		file[name] = bufio.NewWriter(f)
 	}
-	var parent []int // of the classes, in the end
+	var parent []int // parents of the classes, in the end
 	level := func(n int, name, above string, parents [][]float64, length float64) (out [][]float64) {
 		parent = parent[:0]
 		for i := range n {
 			p := i
 			if i >= len(parents) {
-				p = random.IntN(len(parents)) // the first have one each
+				p = random.IntN(len(parents)) // each of the first families has one parent of its own
 			}
 			out, parent = append(out, direction(parents[p], length)), append(parent, p)
 			fmt.Fprintf(file["hierarchy.txt"], "%s%d %s%d\n", above, p, name, i)
 		}
 		return out
 	}
-	root := [][]float64{direction(nil, 1.5)} // all rows have it: features are not centred
+	root := [][]float64{direction(nil, 1.5)} // common to all rows: features are not centred
 	tops := level(folds, "fold", "root", root, shared)
 	above, mids := "fold", tops
 	if families > 0 {
@@ -83,7 +81,7 @@ func write(out string, seed uint64, folds, families, classes, rows, tests, colum
 	}
 	centres := level(classes, "class", above, mids, 0)
 	for c := range classes {
-		// links: to the first of its family, which become hubs, and one to anywhere
+		// links: to the first class of the family, which becomes a hub, and one to any class
 		for other, links := 0, 0; other < c && links < 4; other++ {
 			if parent[other] == parent[c] {
 				fmt.Fprintf(file["graph.txt"], "class%d class%d\n", c, other)
@@ -91,7 +89,7 @@ func write(out string, seed uint64, folds, families, classes, rows, tests, colum
 			}
 		}
 		if other := random.IntN(1 + c); other != c {
-			fmt.Fprintf(file["graph.txt"], "class%d class%d\n", c, other*other/(1+c)) // and some have many
+			fmt.Fprintf(file["graph.txt"], "class%d class%d\n", c, other*other/(1+c)) // some classes get many links
 		}
 	}
 	size, sum := make([]float64, classes), 0.0

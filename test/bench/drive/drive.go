@@ -1,5 +1,5 @@
-// Package drive runs the taxon binary for benchmarks: it builds it, trains with --json
-// and reads what came out. What it measures is what a user gets.
+// Package drive runs the taxon binary for benchmarks: it builds it, trains with --json and reads
+// the output. It measures what users get.
 package drive
 
 import (
@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Report is what a training said of itself, and its figures on the test data.
+// Report is the report of a training, with the measures on the test data.
 type Report struct {
 	Sweeps       int      `json:"sweeps"`
 	Objective    float64  `json:"objective"`
@@ -30,11 +30,11 @@ type Report struct {
 		Classes int     `json:"classes"`
 	} `json:"test"`
 
-	ModelBytes int64   `json:"-"` // of all files of the model
-	Trace      []Sweep `json:"-"` // one a sweep
+	ModelBytes int64   `json:"-"` // bytes of all files of the model
+	Trace      []Sweep `json:"-"` // one entry per sweep
 }
 
-// Sweep is a line of trace.jsonl; nil where a figure was not computed.
+// Sweep is a line of trace.jsonl. A figure that was not computed is nil.
 type Sweep struct {
 	Sweep   int      `json:"sweep"`
 	Gap     *float64 `json:"gap"`
@@ -54,12 +54,12 @@ type Driver struct {
 	binary, dir string
 }
 
-// New builds the binary. The caller must Close.
+// New builds the binary. The caller must call Close.
 func New(ctx context.Context) (*Driver, error) {
 	return NewFrom(ctx, "")
 }
 
-// NewFrom takes a binary that is there; "" builds one.
+// NewFrom uses an existing binary. An empty path builds one.
 func NewFrom(ctx context.Context, binary string) (*Driver, error) {
 	dir, err := os.MkdirTemp("", "taxon-bench-")
 	if err != nil {
@@ -77,10 +77,10 @@ func NewFrom(ctx context.Context, binary string) (*Driver, error) {
 	return d, nil
 }
 
-// Close removes the binary and whatever is left of the models.
+// Close removes the binary and the remaining models.
 func (d *Driver) Close() error { return os.RemoveAll(d.dir) }
 
-// Binary is the path of the binary.
+// Binary returns the path of the binary.
 func (d *Driver) Binary() string { return d.binary }
 
 // Train trains on s, evaluates on its test data and removes the model.
@@ -89,17 +89,17 @@ func (d *Driver) Train(ctx context.Context, s Set, flags ...string) (*Report, er
 		filepath.Join(s.Dir, s.Tree)}, flags...)
 }
 
-// Files are the inputs of a training; Tree is "" for none.
+// Files holds the inputs of a training. Tree is empty if there is none.
 type Files struct{ Train, Test, Tree string }
 
-// TrainFiles is Train on single files.
+// TrainFiles is like Train, for single files.
 func (d *Driver) TrainFiles(ctx context.Context, f Files, flags ...string) (*Report, error) {
 	model := filepath.Join(d.dir, "model")
 	r, err := d.TrainTo(ctx, model, f, flags...)
 	return r, errors.Join(err, os.RemoveAll(model))
 }
 
-// TrainTo leaves the model behind.
+// TrainTo is like TrainFiles, but keeps the model.
 func (d *Driver) TrainTo(ctx context.Context, model string, f Files, flags ...string) (*Report, error) {
 	args := append([]string{"train", "--data", f.Train, "--test", f.Test, "--out", model, "--force", "--json", "--quiet"},
 		flags...)
@@ -126,7 +126,7 @@ func (d *Driver) TrainTo(ctx context.Context, model string, f Files, flags ...st
 	return r, nil
 }
 
-// CPU runs a verb and returns the seconds of CPU, user and system, that it took.
+// CPU runs a verb and returns its CPU seconds, user and system.
 func (d *Driver) CPU(ctx context.Context, args ...string) (float64, error) {
 	_, state, err := d.exec(ctx, args...)
 	if err != nil {
@@ -135,7 +135,7 @@ func (d *Driver) CPU(ctx context.Context, args ...string) (float64, error) {
 	return (state.UserTime() + state.SystemTime()).Seconds(), nil
 }
 
-// Output runs a verb and returns what it printed.
+// Output runs a verb and returns its output.
 func (d *Driver) Output(ctx context.Context, args ...string) ([]byte, error) {
 	out, _, err := d.exec(ctx, args...)
 	return out, err
@@ -166,7 +166,7 @@ func trace(path string) (sweeps []Sweep, err error) {
 	return sweeps, nil
 }
 
-// Size is the sum of the sizes of a folder's files.
+// Size returns the sum of the sizes of a folder's files.
 func Size(dir string) (sum int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -184,5 +184,5 @@ func Size(dir string) (sum int64, err error) {
 // Row prints a row of a Markdown table.
 func Row(cells ...string) { fmt.Println("| " + strings.Join(cells, " | ") + " |") }
 
-// Rule prints the line below a table's head of n cells.
+// Rule prints the line below the header of a table with n columns.
 func Rule(n int) { fmt.Println(strings.Repeat("| --- ", n) + "|") }

@@ -1,12 +1,12 @@
-// Command overhead measures what the machine costs: the same training, task for task,
-// once through the embedded engine (coordinator, store, messages, worker) and once by
-// calling mapper and reducer directly, in one process, one after the other.
+// Command overhead measures the cost of the runtime: it runs the same training, task for task, once
+// on the embedded engine (coordinator, store, messages, worker) and once by calling mapper and
+// reducer directly, in one process, one after the other.
 //
 //	go run ./test/bench/overhead -data DIR
 //
-// DIR/wordnet-freq holds train.svm.xz and tree.txt. The direct run does the tasks that
-// the engine handed out, with their parameters, and fails unless every sum and every
-// weight is the same. Ingest is not measured; loading the job is, on both sides.
+// DIR/wordnet-freq holds train.svm.xz and tree.txt. The direct run executes the tasks that the
+// engine scheduled, with their parameters, and fails unless every figure and every weight is the
+// same. The time includes loading the job on both sides, but not ingest.
 package main
 
 import (
@@ -20,6 +20,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -34,7 +35,7 @@ import (
 	"taxon/test/jobs"
 )
 
-// settings of the measurement.
+// settings holds the parameters of the measurement.
 type settings struct {
 	set     string // folder with train and tree
 	train   string
@@ -50,15 +51,20 @@ func main() {
 	set := flag.String("set", "wordnet-freq", "data set within it")
 	flag.StringVar(&s.train, "train", "train.svm.xz", "instances within the set")
 	flag.StringVar(&s.tree, "tree", "tree.txt", "structure within the set")
-	flag.StringVar(&s.options.Loss, "loss", s.options.Loss, "hinge or squared-hinge")
-	flag.StringVar(&s.options.Schedule, "schedule", s.options.Schedule, "twoblock, parity, colour or jacobi")
-	flag.Float64Var(&s.options.C, "c", 1, "weight of the losses")
-	flag.Float64Var(&s.options.Gap, "gap", 1e-2, "relative gap to stop at")
-	sweeps := flag.Uint("max-sweeps", 30, "sweeps to stop after")
+	s.options.Set("gap", 1e-2)
+	s.options.Set("max_sweeps", 30)
+	for name, help := range map[string]string{"loss": "hinge or squared-hinge", "C": "weight of the losses",
+		"schedule": "twoblock, parity, colour or jacobi", "gap": "relative gap to stop at",
+		"max-sweeps": "sweeps to stop after"} {
+		key := strings.ReplaceAll(name, "-", "_")
+		flag.Func(strings.ToLower(name), help+" (default "+s.options.Value(key)+")", func(value string) error {
+			s.options.Set(key, value)
+			return nil
+		})
+	}
 	flag.IntVar(&s.slots, "slots", 1, "tasks that run at a time, on both sides")
 	flag.IntVar(&s.runs, "runs", 3, "times each side is run, taking turns")
 	flag.Parse()
-	s.options.MaxSweeps = uint32(*sweeps)
 	s.set = filepath.Join(*data, *set)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -77,9 +83,10 @@ func run(ctx context.Context, data string, s settings) error {
 		return err
 	}
 	defer j.Set.Close()
-	fmt.Printf("%s: %d instances, %d labels, %s, %s, C = %g, %d slots, %d CPUs\n\n", filepath.Base(s.set),
+	fmt.Printf("%s: %d instances, %d labels, %s, %s, C = %s, %d slots, %d CPUs\n\n", filepath.Base(s.set),
 		j.Set.Matrix.Rows,
-		len(j.Set.Labels), s.options.Schedule, s.options.Loss, s.options.C, s.slots, runtime.NumCPU())
+		len(j.Set.Labels), s.options.Value("schedule"), s.options.Value("loss"), s.options.Value("c"), s.slots,
+		runtime.NumCPU())
 	fmt.Printf("%-8s %10s %10s %12s %8s %8s\n", "", "wall s", "CPU s", "page faults", "sweeps", "gap")
 	var walls, cpus []float64
 	for range s.runs {
@@ -98,14 +105,14 @@ func run(ctx context.Context, data string, s settings) error {
 	return nil
 }
 
-// spread is the median of some ratios with the least and the most.
+// spread formats the median of some ratios with the least and the largest.
 func spread(ratios []float64) string {
 	slices.Sort(ratios)
 	n := len(ratios)
 	return fmt.Sprintf("%.3f (%.3f to %.3f)", (ratios[(n-1)/2]+ratios[n/2])/2, ratios[0], ratios[n-1])
 }
 
-// load ingests the data into a temporary folder, which may go once the set is mapped.
+// load ingests the data into a temporary folder, which can be removed once the set is mapped.
 func load(ctx context.Context, s settings) (*jobs.Job, error) {
 	dir, err := os.MkdirTemp("", "taxon-overhead")
 	if err != nil {
@@ -133,11 +140,11 @@ func load(ctx context.Context, s settings) (*jobs.Job, error) {
 	return j, nil
 }
 
-// cost is what one run took.
+// cost is the cost of one run.
 type cost struct{ wall, cpu, faults float64 }
 
-// measure times f. What was before it is collected and given back to the system, so that
-// each side has to ask for its own memory: the pages' first touch is a part of the cost.
+// measure times f. It first collects garbage and returns the memory to the system, so that each
+// side has to request its own memory: the first touch of the pages is a part of the cost.
 func measure(f func() error) (cost, error) {
 	debug.FreeOSMemory()
 	start, before := time.Now(), used()
@@ -146,7 +153,7 @@ func measure(f func() error) (cost, error) {
 	return cost{time.Since(start).Seconds(), after.cpu - before.cpu, after.faults - before.faults}, err
 }
 
-// used is what the process has taken so far.
+// used returns the cost of the process so far.
 func used() cost {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -155,7 +162,7 @@ func used() cost {
 	return cost{cpu: float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9, faults: float64(u.Minflt)}
 }
 
-// throughEngine trains on an embedded engine, recording its tasks.
+// throughEngine trains on an embedded engine and records its tasks.
 func throughEngine(ctx context.Context, j *jobs.Job, s settings) (*direct.Recorder, string, cost, error) {
 	spec := j.Spec(s.options)
 	tree, _, err := jobspec.Tree(spec, false)
@@ -196,7 +203,7 @@ func train(ctx context.Context, e *engine.Engine, spec *taxonv1.JobSpec) (*taxon
 	return st, err
 }
 
-// directly replays what r recorded.
+// directly replays the tasks that r has recorded.
 func directly(ctx context.Context, j *jobs.Job, r *direct.Recorder, hash string, slots int) (cost, error) {
 	steps := r.Steps()
 	var n *jobs.Nodes

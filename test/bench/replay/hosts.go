@@ -18,25 +18,26 @@ import (
 	"taxon/test/bench/drive"
 )
 
-// Four hosts on one machine: network namespaces on a bridge, each behind a link of its own
-// speed. The first has the coordinator, the second a store, the others a worker of one slot
-// each: as many as the machine has cores, so that no host waits for another one's core.
+// A network has four hosts on one machine: network namespaces on a bridge, each behind a link of
+// its own speed. The first host runs the coordinator, the second a store, and each of the others a
+// worker of one slot. There are as many workers as cores, so that no host waits for another one's
+// core.
 const (
 	hosts   = 4
 	workers = hosts - 2
 	prefix  = "taxon-replay"
 )
 
-// network is the namespaces and their bridge.
+// network is the set of namespaces and their bridge.
 type network struct{}
 
 func host(i int) string    { return fmt.Sprintf("%s%d", prefix, i) }
 func address(i int) string { return fmt.Sprintf("10.213.0.%d", i+1) }
 
-// lay makes the namespaces; rate is what tc takes, as in 100mbit.
+// lay creates the namespaces. rate is in the form of tc, as in 100mbit.
 func lay(ctx context.Context, rate string) (network, error) {
 	n := network{}
-	n.remove() // what an earlier run left
+	n.remove() // remains of an earlier run
 	commands := []string{
 		"ip link add " + prefix + " type bridge",
 		"ip link set " + prefix + " up",
@@ -68,7 +69,7 @@ func lay(ctx context.Context, rate string) (network, error) {
 	return n, nil
 }
 
-// remove takes the namespaces away, and with them their links.
+// remove removes the namespaces together with their links.
 func (network) remove() {
 	for i := range hosts {
 		_ = exec.Command("ip", "netns", "del", host(i)).Run()
@@ -76,10 +77,10 @@ func (network) remove() {
 	_ = exec.Command("ip", "link", "del", prefix).Run()
 }
 
-// process is one that runs on a host.
+// process is a process that runs on a host.
 type process struct{ cmd *exec.Cmd }
 
-// start runs a verb on a host and waits for its line that says it is ready.
+// start runs a verb on a host and waits for the line that says that it is ready.
 func (network) start(ctx context.Context, binary string, i int, args ...string) (*process, error) {
 	args = append([]string{"netns", "exec", host(i), binary}, append(args, "--insecure", "--log-level", "error")...)
 	p := &process{exec.CommandContext(ctx, "ip", args...)}
@@ -157,7 +158,7 @@ func measure(ctx context.Context, d *drive.Driver, data, tree, rate string, gap 
 	return max(r.Seconds, r.Report.Seconds), nil
 }
 
-// bitsASecond reads a rate of tc's.
+// bitsASecond parses a rate of tc.
 func bitsASecond(rate string) (float64, error) {
 	for _, unit := range []struct {
 		name string
@@ -171,7 +172,7 @@ func bitsASecond(rate string) (float64, error) {
 	return 0, fmt.Errorf("-links %s: a number of gbit or mbit", rate)
 }
 
-// compare measures each rate runs times, in turns, and prints what was predicted beside it.
+// compare measures each rate `runs` times, in turns, and prints the results beside the predictions.
 func compare(ctx context.Context, steps []step, dir string, rates []string, task, between, gap float64,
 	runs int) error {
 	d, err := drive.New(ctx)

@@ -1,15 +1,16 @@
-// Command replay trains once, notes what every task took of a core, and plays the tasks
-// again on a simulated cluster of more and more cores: how far a job's speed goes, and
-// what stops it first.
+// Command replay trains once, records the core time of every task, and replays the tasks on a
+// simulated cluster with more and more cores. It shows how far a job scales, and what limits it
+// first.
 //
 //	go run ./test/bench/replay -data DIR
 //	go run ./test/bench/replay -data DIR -links 1gbit,100mbit   # as root: predicted and measured
 //
 // DIR/wordnet-freq holds train.svm.xz and tree.txt. Each core is a worker of one slot. A step's
-// tasks go to the worker that is free first: those whose item it had last come before others (the
-// coordinator shares them out in runs, as evenly); a step begins when the one before it is done. A
-// worker reads what it has not written itself. -task is what a task costs its core beside computing
-// (leasing, decoding, waiting for the store's sync), -step what lies between two steps.
+// tasks go to the first idle worker, which prefers those whose item it had last (the coordinator
+// assigns runs of tasks, which balances equally well). A step begins when the previous one is
+// complete. A worker reads the values that it has not written itself. -task is the cost of a task
+// for its core in addition to computing (leasing, decoding, waiting for the store's sync), and
+// -step is the time between two steps.
 package main
 
 import (
@@ -67,19 +68,20 @@ func main() {
 	}
 }
 
-// recorder notes what the tasks took, read and wrote. Tasks come one after the other. Nothing is
-// kept decoded, so what the store is asked for is what another worker would ask for.
+// recorder records the time, reads and writes of the tasks, which run one after the other. No value
+// is kept in decoded form, so that every read appears in the store's requests, as for another
+// worker.
 type recorder struct {
 	worker.Executor
 	store   worker.Store
 	mu      sync.Mutex
-	tasks   map[[2]uint32]*taken // by step and number
+	tasks   map[[2]uint32]*taken // tasks by step and number
 	now     *taken
 	numbers map[store.Key]int
 	groups  bool // blocks read internals by groups
 }
 
-// taken is a task's time on a core, and its values.
+// taken holds a task's time on a core, and its values.
 type taken struct {
 	step, task    uint32
 	item          item
@@ -87,19 +89,20 @@ type taken struct {
 	read, written []value
 }
 
-// item is what a task is about: the worker that had it last takes its next task.
+// item is the item of a task. The worker that had it last takes its next task.
 type item struct{ list, number uint32 }
 
-// value is one that lies in the store.
+// value is a value in the store.
 type value struct {
 	number int
 	bytes  uint64
-	kept   bool // its worker keeps it decoded, and need not read it
-	// the internals' vectors, which a worker reads once for all its blocks
+	kept   bool // its worker keeps it decoded and does not read it
+
+	// shared marks the internals' vectors, which a worker reads once for all its blocks.
 	shared bool
 }
 
-// wrap puts the recorder between the engine's trainer and its store. Final weights go to the
+// wrap inserts the recorder between the engine's trainer and its store. Final weights go to the
 // store, as on a cluster.
 func (r *recorder) wrap(x worker.Executor) worker.Executor {
 	t := x.(*worker.Trainer)
@@ -133,7 +136,7 @@ func (r *recorder) Get(ctx context.Context, keys []store.Key) ([][]byte, error) 
 	return data, err
 }
 
-// Put implements worker.Store. A batch's values come when all its tasks have run.
+// Put implements worker.Store. The values of a batch arrive after all its tasks have run.
 func (r *recorder) Put(ctx context.Context, values []store.Value) error {
 	r.mu.Lock()
 	for _, v := range values {
@@ -144,7 +147,8 @@ func (r *recorder) Put(ctx context.Context, values []store.Value) error {
 	return r.store.Put(ctx, values)
 }
 
-// value numbers a value; the caller holds mu. Internals are kept where all blocks read the same.
+// value numbers a value. The caller holds mu. Internals are marked as shared if all blocks read the
+// same.
 func (r *recorder) value(k store.Key, data []byte) value {
 	n, ok := r.numbers[k]
 	if !ok {
@@ -157,13 +161,14 @@ func (r *recorder) value(k store.Key, data []byte) value {
 	return value{number: n, bytes: uint64(len(data)), kept: !internals || !r.groups, shared: internals}
 }
 
-// step is the tasks of a step, in task order, and what each worker that has one of its blocks reads.
+// step holds the tasks of a step, in task order, and the values that each worker with one of its
+// blocks reads.
 type step struct {
 	tasks  []taken
 	shared []value
 }
 
-// steps lists what was noted, step by step.
+// steps lists the recorded tasks step by step.
 func (r *recorder) steps() (out []step) {
 	for _, key := range slices.SortedFunc(maps.Keys(r.tasks), func(a, b [2]uint32) int {
 		return slices.Compare(a[:],
@@ -196,7 +201,8 @@ func record(ctx context.Context, dir string, gap float64) ([]step, error) {
 	}
 	defer j.Set.Close()
 	o := jobs.Defaults()
-	o.C, o.Gap = 1, gap
+	o.Set("c", 1)
+	o.Set("gap", gap)
 	r := &recorder{tasks: map[[2]uint32]*taken{}, numbers: map[store.Key]int{}}
 	e, err := engine.Start(engine.Config{Slots: 1, Shards: 1, ShardBytes: 1 << 40, NoCache: true, Wrap: r.wrap,
 		Open: func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return j.Set, nil }})
@@ -210,7 +216,7 @@ func record(ctx context.Context, dir string, gap float64) ([]step, error) {
 	return r.steps(), nil
 }
 
-// load ingests the data into a temporary folder, which may go once the set is mapped.
+// load ingests the data into a temporary folder, which can be removed once the set is mapped.
 func load(ctx context.Context, from string) (*jobs.Job, error) {
 	dir, err := os.MkdirTemp("", "taxon-replay")
 	if err != nil {

@@ -6,36 +6,38 @@ import (
 	"strings"
 )
 
-// outcome is a training on so many cores, in seconds.
+// outcome is the result of a training on a number of cores. Times are in seconds.
 type outcome struct {
 	total   float64
-	share   float64 // the work, shared out evenly: what no schedule beats
-	longest float64 // what the longest task of each step adds to that
-	uneven  float64 // what handing tasks out one by one adds to both
+	share   float64 // the work divided evenly, which no schedule can beat
+	longest float64 // additional time due to the longest task of each step
+	uneven  float64 // additional time due to assigning tasks one by one
 	between float64 // time between steps
 
-	read, written uint64 // bytes, from and to the store
+	read, written uint64 // bytes read from and written to the store
 }
 
-// costs are what a cluster adds to computing.
+// costs are the costs that a cluster adds to computing.
 type costs struct {
-	task, between float64 // seconds a task, and between two steps
-	// bytes a second of each worker's link and of the only store's, either way; 0: no bound
+	task, between float64 // seconds per task, and between two steps
+
+	// link is the speed of each worker's link and of the only store's, in bytes per second and
+	// either direction. At 0 it is unlimited.
 	link float64
 }
 
-// play runs the steps on cores. A worker reads a task's values before it begins, and works on the
-// next one while those that it has made are written, but no further ahead. The store's link has
-// one transfer at a time, either way.
+// play simulates the steps on cores. A worker reads a task's values before it begins. It works on
+// the next task while its results are written, but no further ahead. The store's link carries one
+// transfer at a time, in either direction.
 func play(steps []step, cores int, c costs) (o outcome) {
-	writer := map[int]int{} // of a value: the core that has written it
-	last := map[item]int{}  // the core that had an item last, from 1
+	writer := map[int]int{} // value -> the core that has written it
+	last := map[item]int{}  // item -> the core that had it last, from 1
 	for _, s := range steps {
 		sum, longest := 0.0, 0.0
 		free := make([]float64, cores)
 		begun := make([]bool, cores)        // cores that have the step's shared values
-		delivered := make([]float64, cores) // when a core's last values were written
-		sending, receiving := 0.0, 0.0      // until when the store's link is busy
+		delivered := make([]float64, cores) // time at which a core's last values were written
+		sending, receiving := 0.0, 0.0      // times until which the store's link is busy
 		ends := 0.0
 		move := func(busy *float64, from float64, bytes uint64) float64 {
 			if c.link == 0 || bytes == 0 {
@@ -84,7 +86,8 @@ func play(steps []step, cores int, c costs) (o outcome) {
 	return o
 }
 
-// next is the first task left whose item the core had last, else one whose item no core had, else any.
+// next returns the first remaining task whose item the core had last, else one whose item no core
+// had, else any.
 func next(tasks []taken, done []bool, last map[item]int, core int) int {
 	best, rank := -1, 0
 	for n := range tasks {
@@ -105,7 +108,7 @@ func next(tasks []taken, done []bool, last map[item]int, core int) int {
 	return best
 }
 
-// limit names what costs the most beside the work.
+// limit names the largest cost besides the work.
 func (o outcome) limit() string {
 	switch m := max(o.longest, o.uneven, o.between); {
 	case m <= 0:
@@ -119,7 +122,7 @@ func (o outcome) limit() string {
 	}
 }
 
-// report is a table of the cores' outcomes.
+// report formats a table of the outcomes by cores.
 func report(steps []step, c costs, cores []int) string {
 	var b strings.Builder
 	tasks, seconds := 0, 0.0

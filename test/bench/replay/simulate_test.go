@@ -31,8 +31,8 @@ func TestPlay(t *testing.T) {
 	}
 }
 
-// TestPlayTraffic: a worker reads what others have written, the internals once a step, and gets
-// the items that it had.
+// TestPlayTraffic checks that a worker reads what others have written, the internals once per step,
+// and gets the items that it had before.
 func TestPlayTraffic(t *testing.T) {
 	a, b, x := value{number: 0, bytes: 10, kept: true}, value{number: 1, bytes: 20, kept: true},
 		value{number: 2, bytes: 100, kept: true}
@@ -45,14 +45,14 @@ func TestPlayTraffic(t *testing.T) {
 	}
 	for cores, want := range map[int]outcome{
 		1: {total: 5, read: 0, written: 130},
-		// The first core has item 0 and the range, the second one reads x once.
+		// the first core has item 0 and the range, the second one reads x once
 		2: {total: 3, read: 20 + 100, written: 130},
 	} {
 		if o := play(steps, cores, costs{}); o.read != want.read || o.written != want.written || o.total != want.total {
 			t.Errorf("%d cores: %d read, %d written, %g s", cores, o.read, o.written, o.total)
 		}
 	}
-	// In the first step both wait for the store's link.
+	// in the first step both wait for the store's link
 	if o := play(steps, 2, costs{link: 1}); o.total != (1+10+20)+(20+1+100)+(100+1) {
 		t.Errorf("a link of 1 byte a second: %g s", o.total)
 	}

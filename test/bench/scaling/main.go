@@ -1,10 +1,5 @@
-// Command scaling trains on generated data of growing size, fits how time, memory and
-// bytes grow, and says what that law makes of the whole on 512 cores.
-//
-//	go run ./test/bench/scaling -scales 0.001,0.003,0.01 [-write]
-//
-// A scale is a share of LWIKI (taxon generate --like lwiki). Each is trained on one thread
-// with rr-svm to a gap of 1e-2. The last lines give the constants for internal/app/estimate.
+// Command scaling trains on generated data of increasing size, fits laws for the growth of time,
+// memory and bytes, and extrapolates them to the full data on 512 cores.
 package main
 
 import (
@@ -32,14 +27,14 @@ func main() {
 	}
 }
 
-// point is what one scale took.
+// point is the cost of one scale.
 type point struct {
 	Scale       float64 `json:"scale"`
 	Instances   int     `json:"instances"`
 	Features    int     `json:"features"`
 	Terminals   int     `json:"terminals"`
 	Visits      float64 `json:"visits_sweep"`
-	StoredSweep float64 `json:"stored_sweep"` // by the plan
+	StoredSweep float64 `json:"stored_sweep"` // according to the plan
 	Tasks       int     `json:"tasks_sweep"`
 	Sweeps      int     `json:"sweeps"`
 	Gap         float64 `json:"gap"`
@@ -48,17 +43,17 @@ type point struct {
 	ModelBytes  int64   `json:"model_bytes"`
 }
 
-// planCores are the counts of cores that plans are asked for; told are the first of them,
-// the others look for the first limit.
+// planCores lists the numbers of cores for which plans are computed. The first of them are
+// reported; the others serve to find the first limit.
 const (
 	planCores = "1,8,64,512,1024,2048,4096,8192,16384,32768,65536"
 	told      = 4
 )
 
-// The cluster whose workers' memory is told.
+// These are the sizes of the cluster whose workers' memory is reported.
 const workers, slots = 64, 8
 
-// plan is the part of `taxon info --plan --json` that is read here.
+// plan is the part of the output of `taxon info --plan --json` that is used.
 type plan struct {
 	Instances int `json:"instances"`
 	Features  int `json:"features"`
@@ -174,7 +169,7 @@ func fit(points []point, y func(point) float64) law {
 
 func (l law) at(x float64) float64 { return l.a * math.Pow(x, l.b) }
 
-// perClass is how many instances a class has.
+// perClass returns the mean number of instances of a class.
 func (p point) perClass() float64 { return float64(p.Instances) / float64(p.Terminals) }
 
 func report(points []point, whole, cluster plan) string {
@@ -226,12 +221,12 @@ func report(points []point, whole, cluster plan) string {
 	return b.String()
 }
 
-// costs fits CPU a sweep = visit * visits + byte * stored bytes, neither below zero.
+// costs fits CPU per sweep = visit * visits + byte * stored bytes, with both factors at least zero.
 func costs(points []point) (visitNanos, byteNanos float64) {
 	var vv, vb, bb, vy, by float64
 	for _, p := range points {
 		y := p.CPUSeconds / float64(p.Sweeps) * 1e9
-		w := 1 / (y * y) // relative errors
+		w := 1 / (y * y) // errors are relative
 		vv, vb, bb = vv+w*p.Visits*p.Visits, vb+w*p.Visits*p.StoredSweep, bb+w*p.StoredSweep*p.StoredSweep
 		vy, by = vy+w*p.Visits*y, by+w*p.StoredSweep*y
 	}

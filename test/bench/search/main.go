@@ -1,9 +1,7 @@
-// Command search measures what `taxon tune` saves over training every point of its grid on
-// every fold, each alone, from nothing and to the same gap: the naive sum.
-//
-//	go run ./test/bench/search [-C 0.001,0.01,0.1,1,10] -- --data FILE [more flags of tune]
-//
-// CPU seconds are those of the trainings: ingest, predictions and measures are in neither.
+// Command search measures how much `taxon tune` saves compared with the naive sum: training every
+// point of its grid on every fold separately, from nothing and to the same gap. ~ CPU seconds are
+// those of the trainings: ingest, predictions and measures are in neither. => CPU seconds are those
+// of the trainings. Both sides exclude ingest, predictions and measures.
 package main
 
 import (
@@ -32,7 +30,8 @@ func main() {
 	}
 }
 
-// run searches, and then searches with each C alone: a path of one point begins at nothing.
+// run searches, and then searches with each C separately: a path of a single point has no warm
+// start.
 func run(ctx context.Context, cs string, args []string) (err error) {
 	d, err := drive.New(ctx)
 	if err != nil {

@@ -1,14 +1,14 @@
-// Command serve measures `taxon serve`: the time of one row, and rows a second on one core by the
+// Command serve measures `taxon serve`: the time of one row, and rows per second on one core by the
 // number of rows in a request, over HTTP and gRPC, beside `taxon predict` on the same rows and the
 // same weights in a scikit-learn model behind FastAPI.
 //
 //	go run ./test/bench/serve -model DIR -data FILE.svm.xz [-python python3]
 //
-// The time of a row is a caller's, over one connection, one call after the other. Rows a second are
-// by the CPU time of the server's process, user and system, which has one thread to run Go code
-// (GOMAXPROCS=1); those of `predict` are by that of the whole command on twenty copies of the file
-// less that on one. -python names an interpreter with scikit-learn, fastapi and uvicorn; without it
-// they are left out. Linux only.
+// The time of a row is measured by a caller, over one connection, one call after the other. Rows
+// per second refer to the CPU time of the server's process, user and system, which has one thread
+// to run Go code (GOMAXPROCS=1); for `predict`, to the CPU time of the whole command on twenty
+// copies of the file minus that on one. -python names an interpreter with scikit-learn, fastapi and
+// uvicorn; without it they are left out. The command needs Linux.
 package main
 
 import (
@@ -32,15 +32,15 @@ import (
 	"taxon/test/command"
 )
 
-// settings of the measurement.
+// settings holds the parameters of the measurement.
 type settings struct {
 	model, data, taxon, python string
-	calls                      int           // of one row
-	seconds                    time.Duration // of each throughput
+	calls                      int           // number of calls with one row
+	seconds                    time.Duration // duration of each throughput measurement
 	top                        int
 }
 
-// batches are the numbers of rows in a request.
+// batches lists the numbers of rows in a request.
 var batches = []int{1, 64, 1024}
 
 func main() {
@@ -102,7 +102,7 @@ func run(ctx context.Context, s settings) error {
 	return errors.Join(measure(ctx, s, "scikit-learn, FastAPI", peer, rows, alone), end())
 }
 
-// row is an instance as its file has it.
+// row is an instance as written in its file.
 type row struct {
 	index []uint32
 	value []float32
@@ -127,14 +127,16 @@ func read(ctx context.Context, path string) ([]row, error) {
 	}
 }
 
-// server is one that is measured.
+// server is a server to measure.
 type server struct {
 	pid int
-	// prepare makes a call for rows, which fails unless it brings labels for all.
+
+	// prepare returns a call with the given rows, which fails unless it returns labels for all of
+	// them.
 	prepare func(rows []row) (call func(ctx context.Context) error, err error)
 }
 
-// measure asks a server, and writes a line of the table for each number of rows.
+// measure calls a server, and prints a line of the table for each number of rows.
 func measure(ctx context.Context, s settings, name string, srv server, rows []row, alone float64) error {
 	for _, batch := range batches {
 		var calls []func(context.Context) error
@@ -153,7 +155,7 @@ func measure(ctx context.Context, s settings, name string, srv server, rows []ro
 		latency := ""
 		if batch == 1 {
 			took := make([]float64, s.calls)
-			before := debug.SetGCPercent(-1) // the caller's pauses are none of the server's
+			before := debug.SetGCPercent(-1) // the caller's pauses must not count as the server's
 			for i := range took {
 				began := time.Now()
 				if err := calls[i%len(calls)](ctx); err != nil {
@@ -187,7 +189,8 @@ func measure(ctx context.Context, s settings, name string, srv server, rows []ro
 	return nil
 }
 
-// predictRate is rows a CPU second of `taxon predict`: twenty copies of the rows less one.
+// predictRate returns the rows per CPU second of `taxon predict`: twenty copies of the rows minus
+// one.
 func predictRate(ctx context.Context, s settings, dir string, rows []row) (float64, error) {
 	var one bytes.Buffer
 	for _, r := range rows {
@@ -214,13 +217,13 @@ func predictRate(ctx context.Context, s settings, dir string, rows []row) (float
 	return float64(19*len(rows)) / (cpu[20] - cpu[1]), nil
 }
 
-// cpuOf is the CPU time of a process in seconds, user and system.
+// cpuOf returns the CPU time of a process in seconds, user and system.
 func cpuOf(pid int) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := strings.Cut(string(text), ") ") // behind the name
+	_, rest, _ := strings.Cut(string(text), ") ") // after the name
 	fields := strings.Fields(rest)
 	sum := 0.0
 	for _, f := range fields[11:13] {
@@ -233,5 +236,5 @@ func cpuOf(pid int) (float64, error) {
 	return sum, nil
 }
 
-// ticksPerSecond is what Linux counts times in, on all of its platforms.
+// ticksPerSecond is the unit of times in Linux's /proc, on all of its platforms.
 const ticksPerSecond = 100

@@ -21,7 +21,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// startTaxon starts `taxon serve`; end ends it.
+// startTaxon starts `taxon serve`. end stops it.
 func startTaxon(ctx context.Context, s settings) (web, rpc server, end func() error, err error) {
 	c := exec.CommandContext(ctx, s.taxon, "serve", "model="+s.model, "--listen", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
 		"--threads", "1")
@@ -65,7 +65,8 @@ func startTaxon(ctx context.Context, s settings) (web, rpc server, end func() er
 	return web, rpc, func() error { return errors.Join(dialer.Close(), c.Process.Signal(syscall.SIGTERM), c.Wait()) }, nil
 }
 
-// overHTTP prepares calls of one connection, without an http.Client: its goroutines would be timed too.
+// overHTTP returns a function that prepares calls over one connection. It does not use an
+// http.Client, whose goroutines would be timed too.
 func overHTTP(addr string, top int) func([]row) (func(context.Context) error, error) {
 	var conn net.Conn
 	var in *bufio.Reader

@@ -1,10 +1,8 @@
-// Command tour runs the commands that README.md and docs/tour.md show with their output,
-// each a line `$ COMMAND` in a text block, and puts what they print now in the place of what
-// stands there. README's are run in the repository, the tour's where the demo left its
-// files. `export TAXON_COORDINATOR=...` takes the address that `cluster up` printed last, as
-// a reader would copy it, for the commands behind it.
-//
-//	go run ./test/bench/tour
+// Command tour runs the commands that README.md and docs/tour.md show with their output, each a
+// line `$ COMMAND` in a text block, and replaces the output by the current one. README's commands
+// run in the repository, the tour's in the folder of the demo's files. `export
+// TAXON_COORDINATOR=...` takes the address that `cluster up` printed last, as a reader would copy
+// it, for the following commands.
 package main
 
 import (
@@ -22,7 +20,7 @@ import (
 
 const variable = "TAXON_COORDINATOR"
 
-// address is the coordinator's in the table of `taxon cluster up`.
+// address matches the coordinator's address in the table of `taxon cluster up`.
 var address = regexp.MustCompile(`(?m)^coordinator +\S+ +\d+ +(\S+)`)
 
 func main() {
@@ -51,8 +49,8 @@ func run(ctx context.Context) (err error) {
 	return rewrite(ctx, filepath.Join("docs", "tour.md"), left, dir)
 }
 
-// rewrite runs a page's commands in the folder where, with the binary in bin, and writes
-// the page with what they printed.
+// rewrite runs a page's commands in the folder `where`, with the binary in bin, and rewrites the
+// page with their output.
 func rewrite(ctx context.Context, page, where, bin string) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -70,7 +68,7 @@ func rewrite(ctx context.Context, page, where, bin string) error {
 		for line := range strings.Lines("$ " + block) {
 			command, ok := strings.CutPrefix(line, "$ ")
 			if !ok {
-				continue // what it printed when it was run last
+				continue // this is the old output
 			}
 			if strings.HasPrefix(command, "export "+variable) {
 				line = "$ export " + variable + "=" + coordinator + "\n"
@@ -93,8 +91,8 @@ func rewrite(ctx context.Context, page, where, bin string) error {
 	return os.WriteFile(page, []byte(strings.Join(parts, fence)), 0o644)
 }
 
-// shell runs a command line with the binary in bin first in the path and returns what it
-// printed. A command may fail, as the README shows one that does; bash may not.
+// shell runs a command line with the binary in bin first in the path and returns its output. The
+// command may fail, because the README shows one that does, but bash must not.
 func shell(ctx context.Context, dir, bin, command string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "bash", "-c", command)
 	cmd.Dir = dir

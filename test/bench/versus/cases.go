@@ -2,30 +2,33 @@ package main
 
 import "slices"
 
-// what a case compares.
+// measure is the figure that a case compares.
 type measure int
 
 const (
-	// the peer's training CPU over ours, at the peer's gap or below
+	// flatTime is the peer's training CPU divided by ours, at the peer's gap or below.
 	flatTime measure = iota
-	// ours, joint training to a fixed gap, over the peer's flat training
+
+	// jointTime is our joint training to a fixed gap divided by the peer's flat training.
 	jointTime
-	// ours, to within 0.3 points of its own converged F1, over the peer's training
+
+	// jointF1 is our training to within 0.3 points of its own converged F1 divided by the peer's
+	// training.
 	jointF1
 	twoCores // wall time on one thread over that on two
-	docs     // documents a second of ours; the peer's beside it
+	docs     // our documents per second, with the peer's beside it
 	memory   // peak bytes of a training
 )
 
-// claim is one line of the table: what is run on both sides, and what it should reach.
+// claim is one line of the table: the trainings on both sides, and the figure that it should reach.
 type claim struct {
 	name  string
 	what  measure
 	set   string
-	peer  string   // of peers.py; "" for none
-	loss  string   // of both sides
+	peer  string   // name in peers.py; it may be empty
+	loss  string   // loss of both sides
 	args  []string // further flags of taxon train
-	gap   float64  // ours, where it is not the peer's
+	gap   float64  // our gap, if it is not the peer's
 	goal  float64
 	reach float64 // the stretch goal, if there is one
 }
@@ -33,7 +36,7 @@ type claim struct {
 // less reports whether a smaller figure is better.
 func (c claim) less() bool { return c.what == jointTime || c.what == jointF1 || c.what == memory }
 
-// unit of the figure.
+// unit returns the unit of the figure.
 func (c claim) unit() string {
 	switch c.what {
 	case docs:
@@ -63,19 +66,19 @@ func (c claim) meaning() string {
 	return "peak memory of a training"
 }
 
-// trees names each set's structure; where there are two, the one that is a tree.
+// trees names the file of each set's structure. If a set has two structures, it names the tree.
 var trees = map[string]string{"clef": "hierarchy.txt", "news20": "hierarchy.txt", "wordnet-freq": "tree.txt",
 	"wordnet":  "tree.txt",
 	"proteins": "hierarchy.txt", "embeddings": "hierarchy.txt"}
 
-// made are the sets that test/bench/dense writes, with its flags.
+// made lists the sets that test/bench/dense generates, with its flags.
 var made = map[string][]string{
 	"proteins": {"--columns", "300"},
 	"embeddings": {"--columns", "384", "--rows", "50000", "--tests", "5000", "--folds", "25", "--families", "0",
 		"--classes", "500", "--near", "1"},
 }
 
-// claims are all cases, in the table's order.
+// claims lists all cases in the table's order.
 func claims() []claim {
 	weighted := []string{"--method", "rr-svm", "--C", "0.15", "--positive-weight", "8"}
 	joint := []string{"--method", "rr-svm"}

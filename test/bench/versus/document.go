@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The results live in a JSON file beside the document, so that measuring one case leaves
-// the others as they were.
+// The results are kept in a JSON file next to the document, so that measuring one case keeps the
+// results of the others.
 const (
 	document = "docs/performance.md"
 	record   = "docs/performance.json"
@@ -90,7 +90,7 @@ func writeDocument(results []*result) error {
 	return os.WriteFile(document, []byte(out), 0o644)
 }
 
-// insert puts what stands between the markers.
+// insert replaces the text between the markers.
 func insert(text, fresh string) (string, error) {
 	head, rest, ok := strings.Cut(text, begin)
 	_, tail, closed := strings.Cut(rest, end)

@@ -12,13 +12,13 @@ import (
 	"taxon/internal/fs"
 )
 
-// files are the inputs of one case, plain text, the same for both sides.
+// files are the inputs of one case, in plain text, which both sides share.
 type files struct {
 	train, test, tree string
 }
 
-// files unpacks a set and keeps its rows of exactly one label, since LIBLINEAR takes no
-// others. A made-up set is written.
+// files unpacks a set and keeps its rows with exactly one label, because LIBLINEAR accepts no
+// others. A synthetic set is generated.
 func (b *bench) files(ctx context.Context, set string) (*files, error) {
 	if flags, ok := made[set]; ok {
 		return b.make(ctx, set, flags)
@@ -36,7 +36,7 @@ func (b *bench) files(ctx context.Context, set string) (*files, error) {
 	return f, nil
 }
 
-// make has test/bench/dense write a set.
+// make generates a set by test/bench/dense.
 func (b *bench) make(ctx context.Context, set string, flags []string) (*files, error) {
 	dir := filepath.Join(b.dir, set)
 	f := &files{train: filepath.Join(dir, "train.svm"), test: filepath.Join(dir, "test.svm"), tree: filepath.Join(dir,
@@ -80,7 +80,7 @@ func singleLabel(from, to string) error {
 	return out.Close()
 }
 
-// repeatFile writes copies of a file behind one another and counts the lines of one.
+// repeatFile writes concatenated copies of a file. It returns the number of lines of one copy.
 func repeatFile(from, to string, copies int) (lines int, err error) {
 	b, err := os.ReadFile(from)
 	if err != nil {

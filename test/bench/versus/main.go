@@ -1,16 +1,16 @@
-// Command versus measures taxon beside the programs that a user would take instead: both
-// sides in one go, on one core, taking turns, so that what else the machine does falls on
-// both. It prints the ratio of each claim: median, least and most of at least three runs.
+// Command versus compares taxon with the programs that a user would take instead. Both sides run in
+// turns on one core, so that other load on the machine affects both. It prints the ratio of each
+// claim: median, least and most of at least three runs.
 //
 //	test/bench/versus/bench-env.sh                                      # once: the peers
 //	go run ./test/bench/versus -list
 //	go run ./test/bench/versus -data DIR -case flat-hinge-wordnet-freq
 //	go run ./test/bench/versus -data DIR -case all -write
 //
-// DIR/SET holds train.svm.xz, test.svm.xz and a tree. Peers: LIBLINEAR's library as
-// Debian's liblinear-tools have it, PECOS and omikuji from PyPI. Times are
-// CPU seconds of the training call alone, without reading the data (omikuji: with it);
-// ours are cpu_seconds of the report, certificate included.
+// DIR/SET holds train.svm.xz, test.svm.xz and a tree. The peers are LIBLINEAR's library from
+// Debian's liblinear-tools, and PECOS and omikuji from PyPI. Times are CPU seconds of the training
+// call only, without reading the data (except for omikuji); ours are cpu_seconds of the report,
+// including the certificate.
 package main
 
 import (
@@ -90,7 +90,7 @@ func run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil { // the others are still worth having
+		if err != nil { // the other cases are still useful
 			failed = errors.Join(failed, err)
 			b.say("  failed: %v", err)
 			continue

@@ -18,10 +18,10 @@ import (
 	"taxon/test/bench/drive"
 )
 
-// raceSet is what the race is run on.
+// raceSet is the data set of the race.
 const raceSet = "wordnet-freq"
 
-// runner is one of ours: a curve.
+// runner is one of our trainings, which the picture shows as a curve.
 type runner struct {
 	name string
 	args []string
@@ -37,7 +37,7 @@ func runners() []runner {
 	}
 }
 
-// opponents are the peers: a point each.
+// opponents are the peers, each of which is shown as a point.
 var opponents = []claim{
 	{peer: "liblinear", loss: "hinge", set: raceSet},
 	{peer: "liblinear", loss: "squared-hinge", set: raceSet},
@@ -45,19 +45,20 @@ var opponents = []claim{
 	{peer: "omikuji", loss: "squared-hinge", set: raceSet},
 }
 
-// mark is where a trainer stands after so many CPU seconds.
+// mark is the state of a training after a number of CPU seconds.
 type mark struct {
 	seconds, micro, macro float64 // F1 in percent
-	objective, dual       float64 // of ours
+	objective, dual       float64 // ours only
 }
 
-// track is a trainer's course; a peer's is its end alone.
+// track is the course of a training. A peer's has only its end.
 type track struct {
 	name  string
 	marks []mark
 }
 
-// race runs all on one core, one after the other, and draws F1 and certificate by CPU second.
+// race runs all trainings on one core, one after the other, and draws F1 and certificate by CPU
+// seconds.
 func (b *bench) race(ctx context.Context, out string) error {
 	f, err := b.files(ctx, raceSet)
 	if err != nil {
@@ -87,8 +88,8 @@ func (b *bench) race(ctx context.Context, out string) error {
 	return drawRace(tracks, out)
 }
 
-// course trains from nothing for 1, 2, 3, 4, 6, 8, ... sweeps until the gap is reached: what is
-// measured is what a user gets who stops there.
+// course trains from nothing for 1, 2, 3, 4, 6, 8, ... sweeps until the gap is reached. It measures
+// what a user gets who stops there.
 func (b *bench) course(ctx context.Context, f *files, r runner) (track, error) {
 	t, own := track{name: r.name}, drive.Files{Train: f.train, Test: f.test, Tree: f.tree}
 	if slices.Contains(r.args, "bsvm") {
@@ -109,8 +110,8 @@ func (b *bench) course(ctx context.Context, f *files, r runner) (track, error) {
 	}
 }
 
-// drawRace writes the picture as SVG: micro F1, macro F1, and how far P is above and D below the
-// best objective known, by CPU second.
+// drawRace draws the picture as SVG: micro F1, macro F1, and the distance of P above and D below
+// the best known objective, by CPU seconds.
 func drawRace(tracks []track, out string) error {
 	const width, height = 26 * vg.Centimeter, 9 * vg.Centimeter
 	canvas := vgsvg.New(width, height)
@@ -134,7 +135,7 @@ func drawRace(tracks []track, out string) error {
 				return err
 			}
 		}
-		if i < 2 { // what is far below the best says little
+		if i < 2 { // values far below the best say little
 			best := p.Y.Max
 			p.Y.Min, p.Y.Max = best-f1Shown, best+1
 		}
@@ -147,10 +148,10 @@ func drawRace(tracks []track, out string) error {
 	return os.WriteFile(out, text.Bytes(), 0o644)
 }
 
-// f1Shown is how many points of F1 below the best are shown.
+// f1Shown is the range of F1 below the best, in points, that is shown.
 const f1Shown = 9
 
-// drawTrack adds the k-th track to a pane; the legend stands in the last, where there is room.
+// drawTrack adds the k-th track to a pane. The legend is in the last pane, where there is room.
 func drawTrack(p *plot.Plot, t track, k, pane int) error {
 	colour := plotutil.SoftColors[k%len(plotutil.SoftColors)]
 	var up, down plotter.XYs

@@ -23,15 +23,15 @@ type bench struct {
 	python string
 	script string // peers.py
 	runs   int
-	dir    string // for files made on the way
+	dir    string // folder for temporary files
 	taxon  *drive.Driver
 	say    func(format string, args ...any)
 }
 
-// result is what a claim gave.
+// result is the result of a claim.
 type result struct {
 	Case    string    `json:"case"`
-	Figures []float64 `json:"figures"` // one an interleaved run
+	Figures []float64 `json:"figures"` // one figure per interleaved run
 	Median  float64   `json:"median"`
 	Min     float64   `json:"min"`
 	Max     float64   `json:"max"`
@@ -42,16 +42,16 @@ type result struct {
 	Runs    []pair    `json:"runs"`
 }
 
-// pair is one run of both sides.
+// pair holds one run of both sides.
 type pair struct {
 	Ours     float64 `json:"ours"`           // CPU seconds, or the figure itself
 	Peer     float64 `json:"peer,omitempty"` // the same
 	OursGap  float64 `json:"ours_gap,omitempty"`
-	PeerGap  float64 `json:"peer_gap,omitempty"` // a lower bound, from our weights' objective
+	PeerGap  float64 `json:"peer_gap,omitempty"` // a lower bound, computed from our weights' objective
 	PeerNote string  `json:"peer_note,omitempty"`
 }
 
-// peerReport is what peers.py prints.
+// peerReport is the output of peers.py.
 type peerReport struct {
 	CPUSeconds   float64 `json:"train_cpu_seconds"`
 	Objective    float64 `json:"objective"`
@@ -98,10 +98,10 @@ func (r *result) summarise() {
 	}
 }
 
-// train runs taxon train on one side's files.
+// train runs taxon train on the files of one side.
 func (b *bench) train(ctx context.Context, f *files, c claim, gap float64, flags ...string) (*drive.Report, error) {
 	args := append([]string{"--gap", strconv.FormatFloat(gap, 'g', -1, 64)}, c.args...)
-	if c.loss != "logistic" { // which methods have of themselves
+	if c.loss != "logistic" { // logistic methods imply their loss
 		args = append(args, "--loss", c.loss)
 	}
 	if !slices.Contains(args, "--threads") && !slices.Contains(flags, "--threads") {
@@ -114,9 +114,9 @@ func (b *bench) train(ctx context.Context, f *files, c claim, gap float64, flags
 	return r, err
 }
 
-// flat compares training times of the flat problem. The peer's gap is a fact: its weights
-// have an objective P, a closer solve of ours has P' that no optimum exceeds, so its gap
-// is at least (P-P')/P. Our timed runs certify that or less.
+// flat compares training times of the flat problem. The peer's gap is measured: its weights have an
+// objective P, and a more accurate solve of ours has an objective P' that is at least the optimum,
+// so its gap is at least (P-P')/P. Our timed runs certify this gap or a smaller one.
 func (b *bench) flat(ctx context.Context, c claim, f *files, r *result) error {
 	method := map[string]string{"logistic": "blr", "crammer-singer": "msvm"}[c.loss]
 	if method == "" {
@@ -148,7 +148,7 @@ func (b *bench) flat(ctx context.Context, c claim, f *files, r *result) error {
 	return nil
 }
 
-// reference is the objective of a solve clearly closer than the peer's.
+// reference returns the objective of a solve that is clearly more accurate than the peer's.
 func (b *bench) reference(ctx context.Context, c claim, f *files, peer float64) (float64, error) {
 	for gap := 1e-3; gap > 3e-8; gap /= 10 {
 		r, err := b.train(ctx, f, c, gap)
@@ -185,8 +185,8 @@ func (b *bench) joint(ctx context.Context, c claim, f *files, r *result) error {
 	return nil
 }
 
-// f1 first finds the loosest gap whose scores are those of a converged training, to 0.3
-// points, then times that.
+// f1 first finds the loosest gap whose scores are within 0.3 points of those of a converged
+// training, then times a training to that gap.
 func (b *bench) f1(ctx context.Context, c claim, f *files, r *result) error {
 	final, err := b.train(ctx, f, c, 1e-3)
 	if err != nil {
@@ -240,8 +240,8 @@ func (b *bench) cores(ctx context.Context, c claim, f *files, r *result) error {
 	return nil
 }
 
-// predictCopies times how often the test data are predicted in the longer of two runs;
-// the shorter predicts them once, so that start and model cancel out.
+// predictCopies is the number of times that the longer of two runs predicts the test data. The
+// shorter run predicts them once, so that start and model loading cancel out.
 const predictCopies = 20
 
 func (b *bench) predict(ctx context.Context, c claim, f *files, r *result) error {
@@ -289,8 +289,8 @@ func (b *bench) predict(ctx context.Context, c claim, f *files, r *result) error
 	return nil
 }
 
-// prune writes a model without the weights that micro F1 can do without, to 0.1 points on
-// the test data, and returns its F1 and size.
+// prune writes a model without the weights that micro F1 does not need, within 0.1 points on the
+// test data, and returns its F1 and size.
 func (b *bench) prune(ctx context.Context, full, model, test string) (micro float64, bytes int64, err error) {
 	if _, err := b.taxon.Output(ctx, "export", "--model", full, "--format", "model", "--threshold", "auto", "--data", test,
 		"--out", model, "--quiet"); err != nil {

@@ -69,7 +69,8 @@ func TestSingleLabel(t *testing.T) {
 	}
 }
 
-// TestDrawRace: all tracks are in the picture's legend, also peers, which have no certificate.
+// TestDrawRace checks that all tracks are in the picture's legend, including those of peers, which
+// have no certificate.
 func TestDrawRace(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "race.svg")
 	ours := track{"ours", []mark{{2, 41, 30, 3, 1}, {4, 55, 35, 2.1, 1.9}, {9, 60, 39, 2.01, 1.999}}}

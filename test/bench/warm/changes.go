@@ -14,21 +14,21 @@ import (
 	"taxon/test/bench/drive"
 )
 
-// every: one in so many documents, classes or nodes has changed. manyOf is for a hierarchy that
-// has grown: nearly one class or inner node in three is new.
+// every is the inverse of the share of documents, classes or nodes that have changed. manyOf is the
+// same for a hierarchy that has grown: nearly one class or internal node in three is new.
 const (
 	every  = 10
 	manyOf = 3
 )
 
-// change is what has changed since the model was trained.
+// change describes what has changed since the initial model was trained.
 type change struct {
 	name   string
-	before drive.Files // that the model is trained on
-	flags  []string    // of what is trained now
+	before drive.Files // files on which the initial model is trained
+	flags  []string    // flags of the new training
 }
 
-// changes writes the files of before.
+// changes writes the files of the initial trainings.
 func (b *bench) changes(ctx context.Context, now drive.Files) ([]change, error) {
 	data, err := text(ctx, now.Train)
 	if err != nil {
@@ -68,7 +68,7 @@ func (b *bench) changes(ctx context.Context, now drive.Files) ([]change, error) 
 	}, nil
 }
 
-// text is what a file, perhaps compressed, holds.
+// text returns the content of a file, which may be compressed.
 func text(ctx context.Context, path string) (data []byte, err error) {
 	f, err := fs.Open(ctx, fs.Local{}, path)
 	if err != nil {
@@ -90,8 +90,8 @@ func fewerRows(data []byte) []byte {
 	return out.Bytes()
 }
 
-// fewerClasses leaves out the documents of every n-th label, in order of first appearance;
-// training prunes their nodes, and whole branches that are left without documents.
+// fewerClasses leaves out the documents of every n-th label, in order of first appearance. Training
+// then prunes their nodes, and whole branches without documents.
 func fewerClasses(data []byte, n int) []byte {
 	var out bytes.Buffer
 	number := labels(data)
@@ -120,14 +120,14 @@ func labels(data []byte) map[string]int {
 	return number
 }
 
-// labelsOf gives the labels that a line's first word names, commas between them.
+// labelsOf yields the labels of a line, which are its first word, separated by commas.
 func labelsOf(line []byte) iter.Seq[string] {
 	first, _, _ := bytes.Cut(line, []byte(" "))
 	return strings.SplitSeq(string(bytes.TrimSpace(first)), ",")
 }
 
-// hungElsewhere hangs every tenth node that has a grandparent below that. A node that has
-// moved is nobody's reason to move: grandparents are those of the file.
+// hungElsewhere moves every tenth node that has a grandparent below that grandparent. Grandparents
+// are those of the file, regardless of other moves.
 func hungElsewhere(tree []byte) []byte {
 	parent, order := edges(tree)
 	var out bytes.Buffer
@@ -144,8 +144,8 @@ func hungElsewhere(tree []byte) []byte {
 	return out.Bytes()
 }
 
-// fewerLevels takes every third inner node out that is no label and no root, and hangs its
-// children below its parent.
+// fewerLevels removes every third internal node that is neither a label nor a root, and moves its
+// children to its parent.
 func fewerLevels(tree []byte, label map[string]int) []byte {
 	parent, order := edges(tree)
 	gone, seen := map[string]bool{}, map[string]bool{}
@@ -170,7 +170,7 @@ func fewerLevels(tree []byte, label map[string]int) []byte {
 	return out.Bytes()
 }
 
-// edges reads lines `PARENT CHILD`: each child's parent, and the children in order.
+// edges reads lines `PARENT CHILD`. It returns each child's parent, and the children in order.
 func edges(tree []byte) (parent map[string]string, order []string) {
 	parent = map[string]string{}
 	for line := range strings.Lines(string(tree)) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestChanges: what was before differs by a tenth, and by nothing else.
+// TestChanges checks that the initial data differ by a tenth, and by nothing else.
 func TestChanges(t *testing.T) {
 	var data, tree []string
 	for i := range 40 {
@@ -19,7 +19,7 @@ func TestChanges(t *testing.T) {
 	if got := fewerRows([]byte(strings.Join(data, ""))); strings.Count(string(got), "\n") != 36 {
 		t.Errorf("rows: %q", got)
 	}
-	// Of 20 labels the 10th and 20th, j and t, are gone, two documents each.
+	// of 20 labels the 10th and 20th, j and t, are gone, two documents each
 	if got := string(fewerClasses([]byte(strings.Join(data, "")), every)); strings.Count(got, "\n") != 36 ||
 		strings.Contains(got, "j 1") || strings.Contains(got, "t 1") {
 		t.Errorf("classes: %q", got)
@@ -29,12 +29,12 @@ func TestChanges(t *testing.T) {
 		!strings.Contains(got, "R t\n") {
 		t.Errorf("tree: %q", got)
 	}
-	// The 3rd, 6th, ... of 20 labels are gone.
+	// the 3rd, 6th, ... of 20 labels are gone
 	if got := string(fewerClasses([]byte(strings.Join(data, "")), manyOf)); strings.Count(got, "\n") != 28 ||
 		strings.Contains(got, "c 1") || strings.Contains(got, "f 1") {
 		t.Errorf("classes: %q", got)
 	}
-	// M, N and O are the first inner nodes below a root that are no labels: O is gone.
+	// M, N and O are the first internal nodes below a root that are not labels: O is gone
 	if got := string(fewerLevels([]byte("R M\nM a\nR e\ne b\nR N\nN c\nR O\nO Q\nQ d\n"), map[string]int{"a": 1, "b": 2,
 		"c": 3, "d": 4, "e": 5})); got != "R M\nM a\nR e\ne b\nR N\nN c\nR Q\nQ d\n" {
 		t.Errorf("levels: %q", got)

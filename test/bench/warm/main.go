@@ -1,14 +1,13 @@
-// Command warm measures what `taxon train --warm-start` saves over training from nothing,
-// to the same certified gap, when C, the documents, the classes or the tree have changed.
+// Command warm measures how much `taxon train --warm-start` saves compared with training from
+// nothing to the same certified gap, after C, the documents, the classes or the tree have changed.
 //
 //	go run ./test/bench/warm -data DIR [-sets clef,news20] [-methods 'rr-svm,rr-svm squared-hinge,rr-lr'] [-gap 1e-2] [-runs 3]
 //
-// The model begun at is trained with C = 1 on what there was before: nine tenths of the
-// documents, nine tenths of the classes (at least one is missing), or a tree in which every
-// tenth node hung elsewhere, below its grandparent, or which has grown since by every third class,
-// or by every third inner node. Both sides train what there is now, taking
-// turns; CPU seconds are medians, without ingest, those for reading the model counted.
-// Each side's certificate must hold for the other's objective.
+// The initial model is trained with C = 1 on the earlier data: nine tenths of the documents, nine
+// tenths of the classes (at least one is missing), a tree in which every tenth node was elsewhere,
+// below its grandparent, or one that lacks every third class or every third internal node. Both
+// sides train on the present data, in turns. CPU seconds are medians, without ingest, and include
+// reading the model. Each side's certificate must hold for the other's objective.
 package main
 
 import (
@@ -25,7 +24,7 @@ import (
 	"taxon/test/bench/drive"
 )
 
-// trees names each set's structure; where there are two, the one that is a tree.
+// trees names the file of each set's structure. If a set has two structures, it names the tree.
 var trees = map[string]string{"clef": "hierarchy.txt", "news20": "hierarchy.txt", "wordnet-freq": "tree.txt"}
 
 func main() {
@@ -46,7 +45,7 @@ func main() {
 	}
 }
 
-// bench is one run; files that it makes lie in dir.
+// bench is one run. Its temporary files are in dir.
 type bench struct {
 	data, gap, dir string
 	runs           int
@@ -93,10 +92,10 @@ func (b *bench) set(ctx context.Context, name string, methods []string) error {
 	}
 	for _, m := range methods {
 		method := methodFlags(m)
-		made := map[drive.Files]string{} // models to begin at
+		made := map[drive.Files]string{} // initial models
 		for _, c := range changes {
 			if c.before.Tree != now.Tree && flat(m) {
-				continue // nothing has changed for it
+				continue // the method does not use what has changed
 			}
 			model, ok := made[c.before]
 			if !ok {
@@ -114,10 +113,10 @@ func (b *bench) set(ctx context.Context, name string, methods []string) error {
 	return nil
 }
 
-// flat says whether a method trains each class for itself.
+// flat reports whether a method trains each class independently.
 func flat(m string) bool { return strings.HasPrefix(m, "b") }
 
-// methodFlags are those of `METHOD` or `METHOD LOSS`.
+// methodFlags returns the flags for `METHOD` or `METHOD LOSS`.
 func methodFlags(m string) []string {
 	method, loss, ok := strings.Cut(m, " ")
 	if !ok {
@@ -126,7 +125,7 @@ func methodFlags(m string) []string {
 	return []string{"--method", method, "--loss", loss}
 }
 
-// row lets both sides take turns.
+// row measures both sides in turns.
 func (b *bench) row(ctx context.Context, set, method string, c change, now drive.Files, model string) error {
 	flags := slices.Concat(methodFlags(method), []string{"--gap", b.gap, "--cutoff", "none"}, c.flags)
 	var cold, warm []*drive.Report
@@ -152,7 +151,7 @@ func (b *bench) row(ctx context.Context, set, method string, c change, now drive
 	return nil
 }
 
-// lowest is the dual: what no weights' objective is below.
+// lowest returns the dual, below which no weights' objective is.
 func lowest(r *drive.Report) float64 { return r.Objective * (1 - *r.Gap) }
 
 func median(rs []*drive.Report) float64 {

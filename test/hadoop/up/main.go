@@ -1,5 +1,5 @@
-// Command up runs an HDFS of this machine, with YARN if asked for, until it is
-// interrupted, to try taxon on, and prints what to set for it:
+// Command up runs an HDFS on this machine, optionally with YARN, until it is interrupted. It serves
+// to try taxon, and prints the environment variables to set:
 //
 //	go run ./test/hadoop/up -datanodes 2 -replication 2
 //	go run ./test/hadoop/up -services
@@ -66,7 +66,7 @@ func run(ctx context.Context, dir string, o hadoop.Options) error {
 	return nil
 }
 
-// commands writes what stands in for Hadoop's commands mapred and yarn, and says where.
+// commands writes the replacements for Hadoop's commands mapred and yarn, and prints their paths.
 func commands(c *hadoop.Cluster) error {
 	if _, err := c.Mapred(); err != nil {
 		return err

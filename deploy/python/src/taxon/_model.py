@@ -679,7 +679,7 @@ class _Reader:
             at = text.index(head) + len(head)
             zeroed = text[:at] + b"0" * 64 + text[at + 64 :]
             if hashlib.sha256(zeroed).hexdigest() != text[at : at + 64].decode():
-                raise ValueError(f"{path}/manifest.json: damaged: its checksum does not fit")
+                raise ValueError(f"{path}/manifest.json: damaged: its checksum does not match")
 
     def file(self, name: str) -> bytes | None:
         entry = next((f for f in self.manifest["files"] if f["name"] == name), None)
@@ -687,7 +687,7 @@ class _Reader:
             return None
         data = (self.path / name).read_bytes()
         if len(data) != entry["bytes"] or (self.verify and hashlib.sha256(data).hexdigest() != entry["sha256"]):
-            raise ValueError(f"{self.path / name}: the file is damaged: its checksum does not fit")
+            raise ValueError(f"{self.path / name}: the file is damaged: its checksum does not match")
         return data
 
     def model(self) -> Model:

@@ -10,7 +10,7 @@ import (
 	"taxon/internal/data/textio"
 )
 
-// roots are the subtrees that the demo is made of: things that anyone can judge.
+// roots lists the synsets whose subtrees make up the demo. Everybody can judge their content.
 var roots = []string{
 	"00015388", // animal
 	"00021265", // food, nutrient
@@ -18,27 +18,32 @@ var roots = []string{
 	"07555863", // food, solid food
 }
 
-// minDocuments is the size below which a class is left out: smaller ones have too few
-// test documents to show anything. With 8, a training class keeps at least 6.
+// minDocuments is the size below which a class is omitted: smaller classes have too few test
+// documents. With 8 documents, at least 6 are for training.
 const minDocuments = 8
 
-// testShare: one document in testShare of each class is for the test.
+// testShare is the ratio of documents to test documents in each class.
 const testShare = 5
 
-// document is a synset that is a kind of one or more classes.
+// document is a synset that is a hyponym of one or more classes.
 type document struct {
 	*synset
-	classes []string // ids
+	// classes are the ids of its classes.
+	classes []string
 }
 
-// choice is what the demo consists of.
+// choice is the content of the demo.
 type choice struct {
 	*nouns
-	train, test []document        // in the order of data.noun
-	nodes       []string          // ids of the classes and all above them, parents first
-	name        map[string]string // id -> label
+	// train and test are in the order of data.noun.
+	train, test []document
+	// nodes are the ids of the classes and all their ancestors, parents first.
+	nodes []string
+	// name maps an id to a label.
+	name map[string]string
 }
 
+// choose selects the documents and classes of the demo.
 func choose(n *nouns) *choice {
 	c := &choice{nouns: n}
 	docs := keepLarge(documents(n))
@@ -48,8 +53,8 @@ func choose(n *nouns) *choice {
 	return c
 }
 
-// documents are the kinds (no individuals) below a root, each labelled with those of
-// its direct hypernyms that lie below a root too.
+// documents returns the synsets below a root, without instances. Each is labelled with those of its
+// direct hypernyms that are below a root, too.
 func documents(n *nouns) []document {
 	inside := map[string]bool{}
 	for _, id := range roots {
@@ -85,7 +90,8 @@ func documents(n *nouns) []document {
 	return docs
 }
 
-// keepLarge drops classes with fewer than minDocuments, and documents left without one.
+// keepLarge drops classes with fewer than minDocuments documents, and documents left without a
+// class.
 func keepLarge(docs []document) []document {
 	size := map[string]int{}
 	for _, d := range docs {
@@ -103,9 +109,9 @@ func keepLarge(docs []document) []document {
 	return kept
 }
 
-// split takes one document in testShare of each first class for the test: those whose
-// ids have the smallest hashes, so that the split follows no order of the file. No
-// class loses its last training document.
+// split selects one document in testShare of each first class for the test: those whose ids have
+// the smallest hashes, so that the split does not depend on the order of the file. Every class
+// keeps at least one training document.
 func split(docs []document) (train, test []document) {
 	type ranked struct {
 		hash [sha256.Size]byte
@@ -126,7 +132,7 @@ func split(docs []document) (train, test []document) {
 			chosen[m.doc] = true
 		}
 	}
-	for i, d := range docs { // in file order, whatever the order of the map above
+	for i, d := range docs { // in file order, because the map above has no order
 		spare := chosen[i]
 		for _, c := range d.classes {
 			spare = spare && left[c] > 1
@@ -143,8 +149,8 @@ func split(docs []document) (train, test []document) {
 	return train, test
 }
 
-// closure lists the classes of docs and everything above them along first hypernyms,
-// in depth-first preorder, children in the order of data.noun.
+// closure lists the classes of docs and all their ancestors along first hypernyms, in depth-first
+// preorder, children in the order of data.noun.
 func closure(n *nouns, docs []document) []string {
 	in := map[string]bool{}
 	for _, d := range docs {
@@ -183,7 +189,8 @@ func closure(n *nouns, docs []document) []string {
 	return nodes
 }
 
-// names gives each node its first lemma, with .2, .3 ... for the later nodes of one name.
+// names returns the label of each node: its first lemma, with .2, .3 ... for later nodes of the
+// same lemma.
 func names(n *nouns, nodes []string) map[string]string {
 	used, name := map[string]int{}, map[string]string{}
 	for _, id := range nodes {
@@ -197,7 +204,7 @@ func names(n *nouns, nodes []string) map[string]string {
 	return name
 }
 
-// instances writes documents as taxon's text format: `label[,label]<TAB>words: gloss`.
+// instances returns documents in the text format: `label[,label]<TAB>words: gloss`.
 func instances(c *choice, docs []document) []byte {
 	var b bytes.Buffer
 	for _, d := range docs {
@@ -213,7 +220,7 @@ func instances(c *choice, docs []document) []byte {
 	return b.Bytes()
 }
 
-// hierarchy writes `parent child` lines, parents first.
+// hierarchy returns the edges as lines `parent child`, parents first.
 func hierarchy(c *choice) []byte {
 	var b bytes.Buffer
 	for _, id := range c.nodes {

@@ -1,10 +1,10 @@
-// Command gen makes the demo's files from WordNet's data.noun (Debian: package
-// wordnet-base, /usr/share/wordnet):
+// Command gen generates the demo's files from WordNet's data.noun (Debian package wordnet-base,
+// folder /usr/share/wordnet):
 //
 //	go run ./internal/app/demo/gen --wordnet DIR
 //
-// It writes train.txt.gz, test.txt.gz, hierarchy.txt.gz and LICENSE.wordnet into
-// --out. The same input gives the same bytes. Package demo tells what is chosen.
+// It writes train.txt.gz, test.txt.gz, hierarchy.txt.gz and LICENSE.wordnet to --out. The same
+// input gives the same bytes. Package demo describes the selection.
 package main
 
 import (
@@ -30,6 +30,7 @@ func main() {
 	}
 }
 
+// generate reads WordNet from the folder from and writes the files to the folder out.
 func generate(from, out string) error {
 	f, err := os.Open(filepath.Join(from, "data.noun"))
 	if err != nil {
@@ -60,7 +61,7 @@ func generate(from, out string) error {
 	return os.WriteFile(filepath.Join(out, "LICENSE.wordnet"), []byte(nouns.notice), 0o644)
 }
 
-// pack compresses without a name or time, so that equal texts give equal files.
+// pack compresses text without a name or a time, so that equal texts give equal files.
 func pack(text []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)

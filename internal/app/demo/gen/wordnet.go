@@ -8,20 +8,26 @@ import (
 	"strings"
 )
 
-// synset is one noun concept: the words for it, what it means, what it is a kind of.
+// synset is one noun concept: its words, its meaning, and its hypernyms.
 type synset struct {
-	id        string   // its offset in data.noun, eight digits
-	lemmas    []string // most usual first; underscores for blanks
-	gloss     string   // definition, then examples
-	hypernyms []string // ids, in the order of the file
-	instance  bool     // a named individual ("Noah's Ark"), not a kind
+	// id is the eight-digit offset in data.noun.
+	id string
+	// lemmas are in order of frequency, with underscores for blanks.
+	lemmas []string
+	// gloss is the definition, followed by examples.
+	gloss string
+	// hypernyms are ids, in the order of the file.
+	hypernyms []string
+	// instance reports that the synset is a named individual ("Noah's Ark") and not a class.
+	instance bool
 }
 
-// nouns is WordNet's noun file.
+// nouns is the content of WordNet's noun file.
 type nouns struct {
 	notice string
 	byID   map[string]*synset
-	order  []*synset // as in the file
+	// order lists the synsets in the order of the file.
+	order []*synset
 }
 
 // readNouns parses data.noun, whose format is documented in WordNet's wndb(5WN).

@@ -1,5 +1,5 @@
-// Package vfstest runs code that uses a disk against one that fails at every call, and looks at what is
-// on it after every kind of crash. A run takes milliseconds, as the disk is in memory.
+// Package vfstest runs code that uses a disk against one that fails at every call, and checks the
+// disk after every kind of crash. A run takes milliseconds, because the disk is in memory.
 package vfstest
 
 import (
@@ -23,15 +23,15 @@ var faults = []struct {
 	{"finds the disk full for good", vfs.Fault{Err: syscall.ENOSPC, Short: true, Ever: true}},
 }
 
-// most bounds the calls of a run, which Sweep repeats for each of them.
+// most bounds the number of calls of a run, and thus the number of runs of Sweep.
 const most = 5000
 
-// Sweep runs use on a disk whose first call fails, then on one whose second call fails, and so on until a
-// run meets no fault, for each kind of fault. A Truncate can't be lost for lack of room. prepare, which
-// may be nil, makes the disk on which each run begins, and all that it leaves is durable. use returns what
-// it was told is done. After each run check looks at the disk once for each kind of crash, and returns an
-// error if something that was done is lost, or something that is there is broken. check may change the
-// disk.
+// Sweep runs use on a disk whose first call fails, then on one whose second call fails, and so on
+// until a run meets no fault; it does so for each kind of fault. A Truncate cannot fail for lack of
+// space. prepare, which may be nil, creates the initial content of the disk for each run, all of
+// which is durable. use returns a description of the operations that were reported as complete.
+// After each run, check inspects the disk once for each kind of crash. It returns an error if a
+// completed operation is lost, or if the content is damaged. check may change the disk.
 func Sweep[T any](t *testing.T, prepare func(fs vfs.FS) error, use func(fs vfs.FS) T,
 	check func(fs vfs.FS, done T) error) {
 	t.Helper()
@@ -71,9 +71,10 @@ func Sweep[T any](t *testing.T, prepare func(fs vfs.FS) error, use func(fs vfs.F
 	t.Logf("%d runs, each looked at after %d crashes", runs, len(vfs.Losses))
 }
 
-// Publishes checks code that publishes a folder in place of an older one, by Sweep: at each moment the
-// folder is as old left it or as next leaves it, the latter once next has returned nil, and next can be
-// called again. aside is the name of a file that does no harm in the folder.
+// Publishes uses Sweep to check code that publishes a folder in place of an older one. At every
+// moment the folder must be in the state in which old or next leaves it, and in the latter once
+// next has returned nil. next can be called again. aside is the name of a file that is harmless in
+// the folder.
 func Publishes(t *testing.T, dir, aside string, old, next func(fs vfs.FS) error) {
 	t.Helper()
 	content := func(fs vfs.FS) string {

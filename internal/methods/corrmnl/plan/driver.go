@@ -8,42 +8,42 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// stage is the place of a step within its sweep.
+// stage identifies a step within its sweep.
 type stage uint8
 
 const (
 	stageSample   stage = iota
-	stageEvaluate       // the sweep's weights are written, to be evaluated
-	stageCompare        // the chains are compared
+	stageEvaluate       // the weights of the sweep are written, to be evaluated
+	stageCompare        // the chains are compared with each other
 	stageEmit           // the final weights are written
 	stageEnd            // nothing is left to do
 )
 
-// Agreed is the largest R-hat at which chains count as converged to the same distribution.
+// Agreed is the largest R-hat at which the chains count as converged to the same distribution.
 const Agreed = 1.05
 
-// state is what a checkpoint holds of a driver.
+// state is the driver's part of a checkpoint.
 type state struct {
-	Stage     stage
-	Sweep     uint32 // under way, from 1
-	TimeUp    bool   `json:",omitempty"`
-	Sampled   bool   // Energy is set
-	Energy    float64
-	Figures   [Figures]float64 // sums over all sample tasks; of compare as they came
-	Compared  bool             `json:",omitempty"`
+	Stage   stage
+	Sweep   uint32 // the current sweep, from 1
+	TimeUp  bool   `json:",omitempty"`
+	Sampled bool   // whether Energy is set
+	Energy  float64
+	// Figures holds the sums over all sample tasks and, after compare, its figures.
+	Figures   [Figures]float64
+	Compared  bool `json:",omitempty"`
 	StoppedBy string
 }
 
-// driver runs a chain's iterations sweep by sweep.
+// driver runs the iterations of all chains, sweep by sweep.
 type driver struct {
 	state
 	Settings
 	length, burnIn, sweeps uint32
-	maxSweeps, evalEvery   uint32
 }
 
 func newDriver(o *taxonv1.Options, s method.State) (*driver, error) {
-	d := &driver{state: state{Sweep: 1}, maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
+	d := &driver{state: state{Sweep: 1}}
 	var err error
 	if d.Settings, err = SettingsOf(o); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func newDriver(o *taxonv1.Options, s method.State) (*driver, error) {
 // State implements method.Driver.
 func (d *driver) State() method.State { return method.Encode(&d.state) }
 
-// params are those of the current sweep.
+// params returns the parameters of the current sweep.
 func (d *driver) params() Sample {
 	p := Sample{Iterations: d.length, Leapfrog: d.Leapfrog}
 	p.Keep, p.Every = d.kept()
@@ -96,7 +96,7 @@ func (d *driver) Step() (method.Step, bool) {
 	return s, true
 }
 
-var errNotFinite = errors.New("the posterior's density is not finite where the chains stand: scale the " +
+var errNotFinite = errors.New("the posterior's density is not finite at the chains' points: scale the " +
 	"instances to unit length")
 
 // Commit implements method.Driver.
@@ -105,11 +105,11 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	case stageSample:
 		var sweep [Figures]float64
 		for _, s := range all {
-			for k, x := range s { // of a task that was left out: none
+			for k, x := range s { // s is nil for a task that was left out
 				sweep[k] += x
 			}
 		}
-		if sweep[SumIterations] == 0 { // the time was up before it began
+		if sweep[SumIterations] == 0 { // the time was up before the sweep began
 			d.Sweep--
 			d.StoppedBy, d.Stage = method.StoppedByMaxTime, stageCompare
 			return method.Outcome{}, nil
@@ -121,7 +121,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 		for k, x := range sweep {
 			d.Figures[k] += x
 		}
-		if d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 {
+		if d.EvalEvery > 0 && d.Sweep%d.EvalEvery == 0 {
 			d.Stage = stageEvaluate
 			return method.Outcome{}, nil
 		}
@@ -136,7 +136,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 			d.Energy = all[0][SumEnergy]
 		}
 		if d.StoppedBy == method.StoppedByStationary && !d.agree() {
-			d.StoppedBy = method.StoppedByMaxSweeps // all sweeps of --iterations are done
+			d.StoppedBy = method.StoppedByMaxSweeps // all sweeps of --iterations are complete
 		}
 	case stageEmit:
 		d.Stage = stageEnd
@@ -144,10 +144,10 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	return method.Outcome{}, nil
 }
 
-// agree says whether the chains agree.
+// agree reports whether the chains have converged to the same distribution.
 func (d *driver) agree() bool { return d.Figures[SumRHat] > 0 && d.Figures[SumRHat] <= Agreed }
 
-// endSweep commits the sweep, and ends the job or goes to the next one.
+// endSweep commits the sweep. It ends the job or begins the next sweep.
 func (d *driver) endSweep() method.Outcome {
 	if d.stop() {
 		d.Stage = stageCompare
@@ -159,22 +159,22 @@ func (d *driver) endSweep() method.Outcome {
 
 func (d *driver) stop() bool {
 	if d.StoppedBy = method.StoppedByStationary; d.Sweep < d.sweeps {
-		d.StoppedBy = method.StoppedBy(false, d.Sweep, d.maxSweeps, d.state.TimeUp, false)
+		d.StoppedBy = method.StoppedBy(false, d.Sweep, d.MaxSweeps, d.state.TimeUp, false)
 	}
 	return d.StoppedBy != ""
 }
 
-// TimeUp implements method.Driver. A sweep that no worker has begun is left out, but the first
-// one is only shortened.
-func (d *driver) TimeUp(up bool) method.Late {
+// TimeUp implements method.Driver. A sweep that no worker has begun is left out. The first sweep is
+// only shortened.
+func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
 	switch {
 	case !up || d.Stage != stageSample:
-		return method.LateRun
+		return method.RunFull
 	case d.Sweep > 1:
-		return method.LateLeave
+		return method.Skip
 	}
-	return method.LateShort
+	return method.RunReduced
 }
 
 // Resume implements method.Driver.
@@ -190,8 +190,8 @@ func (d *driver) Resume(bool) {
 // Progress implements method.Driver.
 func (d *driver) Progress() method.Progress {
 	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, MaxSweeps: d.sweeps}
-	if d.maxSweeps > 0 {
-		p.MaxSweeps = min(p.MaxSweeps, d.maxSweeps)
+	if d.MaxSweeps > 0 {
+		p.MaxSweeps = min(p.MaxSweeps, d.MaxSweeps)
 	}
 	if d.Sampled {
 		p.Certificate = &method.Certificate{Objective: d.Energy, PrimalOnly: true, Kind: method.Stationarity}
@@ -202,7 +202,7 @@ func (d *driver) Progress() method.Progress {
 	return p
 }
 
-// report is what the method's report has of its own.
+// report returns the method's own entries of the report.
 func (d *driver) report() any {
 	known := func(k int) *float64 {
 		if d.Figures[k] > 0 {

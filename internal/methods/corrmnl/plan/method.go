@@ -1,14 +1,14 @@
 // Package plan plans and drives the correlated multinomial logit of Shahbaba and Neal (2007),
-// by Markov chain Monte Carlo. It is a soft-max whose classes' coefficients are sums over their
-// paths. internal/methods/corrmnl/solver has the model, its priors and the draws.
+// trained by Markov chain Monte Carlo. It is a soft-max in which the coefficients of a class are
+// sums over its path. internal/methods/corrmnl/solver has the model, its priors and the sampler.
 //
 //	sample   chains  some iterations of each chain, from its current point
 //	compare  whole   R-hat and effective sample sizes over all chains
-//	emit     whole   the mean of the draws, and those that are kept, as weights
+//	emit     whole   the mean of the draws, and the kept draws, as weights
 //
-// Chains are items, so they run side by side. A sweep is a batch of iterations of each. The first
-// sweeps are the burn-in, in which step sizes are fitted. There is no bound of any error. The job
-// ends after its iterations, and reports how far the chains agree.
+// Chains are items, so they run in parallel. A sweep is a batch of iterations of every chain. The
+// first sweeps are the burn-in, during which step sizes are adapted. MCMC gives no error bound: the
+// job ends after its iterations and reports how well the chains agree.
 package plan
 
 import (
@@ -61,26 +61,29 @@ var options = []method.Option{
 // Options implements method.Method.
 func (Method) Options() []method.Option { return options }
 
-// Settings are the options that the programs go by.
+// Settings holds the options that the programs use.
 type Settings struct {
-	Iterations uint32 `option:"iterations"`
-	BurnIn     uint32 `option:"burn-in"`
-	Chains     uint32 `option:"chains"`
-	Keep       uint32 `option:"keep-draws"`
-	Leapfrog   uint32 `option:"leapfrog"`
+	Bias       float64 `option:"bias"`
+	Iterations uint32  `option:"iterations"`
+	BurnIn     uint32  `option:"burn-in"`
+	Chains     uint32  `option:"chains"`
+	Keep       uint32  `option:"keep-draws"`
+	Leapfrog   uint32  `option:"leapfrog"`
+	MaxSweeps  uint32  `option:"max-sweeps"`
+	EvalEvery  uint32  `option:"eval-every"`
 }
 
-// SettingsOf reads the options of a job.
+// SettingsOf parses the options of a job.
 func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
 	return s, method.ReadOptions(o, options, &s)
 }
 
-// batches is the number of sweeps that the draws are cut into: the variance of their means needs
-// them.
+// batches is the number of sweeps into which the draws are divided. It is also the number of batch
+// means whose variance estimates the sampling error.
 const batches = 30
 
-// cut turns the iterations into sweeps: the burn-in, then sweeps of `length` draws each. The last
-// sweep may be shorter.
+// cut divides the iterations into sweeps: first the burn-in, then sweeps of `length` draws each.
+// The last sweep may be shorter.
 func (s Settings) cut() (length, burnIn, sweeps uint32) {
 	draws := s.Iterations - s.BurnIn
 	length = max(draws/batches, 1)
@@ -88,7 +91,8 @@ func (s Settings) cut() (length, burnIn, sweeps uint32) {
 	return length, burnIn, (burnIn+length-1)/length + draws/length
 }
 
-// kept is the number of a chain's draws that the model holds, one of `every`.
+// kept returns the number of draws of a chain that the model stores. They are every `every`-th
+// draw.
 func (s Settings) kept() (most, every uint32) {
 	length, burnIn, _ := s.cut()
 	draws := (s.Iterations - burnIn) / length * length
@@ -127,7 +131,7 @@ func (Method) Check(p *method.Problem) error {
 	return errors.Join(errs...)
 }
 
-// OneLabelEach refuses data whose instances do not all have exactly one label.
+// OneLabelEach returns an error unless every instance has exactly one label.
 func OneLabelEach(d *taxonv1.Data) error {
 	return method.OneLabelEach(d, "method "+Name, "rr-svm, rr-lr, bsvm or blr")
 }
@@ -135,12 +139,12 @@ func OneLabelEach(d *taxonv1.Data) error {
 // Plan implements method.Method.
 func (Method) Plan(p *method.Problem) (*method.Plan, error) {
 	d := p.Spec.GetData()
-	if d.GetInstances() == 0 || d.GetFeatures() == 0 && p.Spec.GetOptions().GetBias() == 0 {
-		return nil, fmt.Errorf("%d instances with %d features: there is nothing to train", d.GetInstances(), d.GetFeatures())
-	}
 	s, err := SettingsOf(p.Spec.GetOptions())
 	if err != nil {
 		return nil, err
+	}
+	if d.GetInstances() == 0 || d.GetFeatures() == 0 && s.Bias == 0 {
+		return nil, fmt.Errorf("%d instances with %d features: there is nothing to train", d.GetInstances(), d.GetFeatures())
 	}
 	cost := make([]float64, s.Chains)
 	for c := range cost {
@@ -149,25 +153,25 @@ func (Method) Plan(p *method.Problem) (*method.Plan, error) {
 	return &method.Plan{
 		Items: []method.Items{Chains: {Kind: method.Chains, Count: int(s.Chains), Cost: cost}, All: {Kind: method.Whole,
 			Count: 1}},
-		Values: []method.Value{{Name: Chain, Items: Chains, Versions: 1}},
-		Sums:   sumNames,
-		Nodes:  p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: len(p.Tree.Internals()),
+		Variables: []method.Variable{{Name: Chain, Items: Chains, Versions: 1}},
+		Sums:      sumNames,
+		Nodes:     p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: len(p.Tree.Internals()),
 	}, nil
 }
 
-// Figures of the estimate.
+// These constants calibrate the estimate.
 const (
-	visitSeconds = 2.6e-9 // of a nonzero and a class, in a gradient
-	entrySeconds = 2e-8   // of a coefficient, in a step
-	someSteps    = 10     // of a trajectory
+	visitSeconds = 2.6e-9 // seconds per nonzero and class of a gradient
+	entrySeconds = 2e-8   // seconds per coefficient of a leapfrog step
+	someSteps    = 10     // typical number of steps of a trajectory
 )
 
-// Estimate implements method.Method. Its unit is a vector of all branches' coefficients.
+// Estimate implements method.Method. Its unit is the vector of all branches' coefficients.
 func (Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	d := p.Spec.GetData()
 	s, err := SettingsOf(p.Spec.GetOptions())
 	if err != nil || s.Iterations <= s.BurnIn {
-		return method.Estimate{} // Check has refused it
+		return method.Estimate{} // Check has returned an error for it
 	}
 	length, _, sweeps := s.cut()
 	most, _ := s.kept()

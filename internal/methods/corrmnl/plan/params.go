@@ -2,39 +2,52 @@ package plan
 
 import "taxon/coordinator/method"
 
-// The lists of items, the family of values (a chain's point and draws), and the operations.
+// These are the lists of items, the family of values (a chain's point and its draws), and the
+// operations.
 const (
 	Chains = 0
-	All    = 1 // one item: all chains
+	All    = 1 // a list of one item, for all chains
 
 	Chain = "chain"
 
-	OpSample  = "sample"  // of a chain: params Sample
-	OpCompare = "compare" // all chains; no parameters
-	OpEmit    = "emit"    // write the weights; no parameters
+	OpSample  = "sample"  // iterations of a chain; its parameters are Sample
+	OpCompare = "compare" // compares all chains; it has no parameters
+	OpEmit    = "emit"    // writes the weights; it has no parameters
 )
 
-// Sample are the parameters of OpSample.
+// Sample holds the parameters of OpSample.
 type Sample struct {
+	// Iterations is the number of iterations to run.
 	Iterations uint32
-	Adapt      bool   `json:",omitempty"` // burn-in
-	Leapfrog   uint32 // steps at most
-	Keep       uint32 // draws that are kept at most,
-	Every      uint32 // one of this many
+
+	// Adapt is set during the burn-in, in which step sizes are adapted.
+	Adapt bool `json:",omitempty"`
+
+	// Leapfrog is the largest number of leapfrog steps of a trajectory.
+	Leapfrog uint32
+
+	// Keep is the largest number of draws to store.
+	Keep uint32
+
+	// Every is the distance between two stored draws, in iterations.
+	Every uint32
 }
 
-// Figures of a task, in the order of method.Sums.
+// These are the figures of a task, in the order of method.Sums.
 const (
-	SumIterations = iota // sample
-	// sample: of -log of the posterior's density, over the iterations; compare: its mean over all draws
+	SumIterations = iota // of sample: iterations run
+
+	// SumEnergy is, of sample, the sum over the iterations of -log of the posterior density; of
+	// compare, its mean over all draws.
 	SumEnergy
-	SumAccepted  // sample: of acceptance probabilities
-	SumGradients // sample: passes over the data
-	SumDiverged  // sample: trajectories that left the range of numbers
-	SumRHat      // compare: the largest; 0: not known
-	SumESS       // compare: the smallest; 0: not known
-	SumDraws     // compare: of all chains
-	SumKept      // compare: draws that the model will hold
+	SumAccepted  // of sample: sum of acceptance probabilities
+	SumGradients // of sample: passes over the data
+	SumDiverged  // of sample: trajectories that left the range of float64
+	SumRHat      // of compare: the largest R-hat; 0 if unknown
+	// SumESS is, of compare, the smallest effective sample size, or 0 if it is unknown.
+	SumESS
+	SumDraws // of compare: draws of all chains
+	SumKept  // of compare: draws that the model will store
 	Figures
 )
 

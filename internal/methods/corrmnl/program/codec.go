@@ -5,10 +5,10 @@ import (
 	"taxon/worker/codec"
 )
 
-// formatChain begins a value of the family chain: see store/FORMAT.md.
+// formatChain is the first byte of a value of the family chain. store/FORMAT.md has the layout.
 const formatChain = 0xa1
 
-// encodeState writes a chain.
+// encodeState encodes a chain.
 func encodeState(s *solver.State) []byte {
 	e := codec.Encoder{}
 	e.Byte(formatChain)
@@ -31,7 +31,7 @@ func encodeState(s *solver.State) []byte {
 	return e.B
 }
 
-// decodeState reads what encodeState wrote of a problem.
+// decodeState decodes a chain of the problem p.
 func decodeState(b []byte, p *solver.Problem) (*solver.State, error) {
 	d, s := codec.Decoder{B: b}, &solver.State{}
 	d.Format(formatChain)

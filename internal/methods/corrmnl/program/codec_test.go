@@ -13,8 +13,8 @@ import (
 	"taxon/worker/codec"
 )
 
-// TestCodec: what is written reads back; what is cut short, longer, flipped, or of another problem
-// is an error or another valid value, never a panic.
+// TestCodec checks that an encoded value decodes to the same value. A value that is truncated,
+// longer, corrupted or of another problem gives an error or another valid value, but no panic.
 func TestCodec(t *testing.T) {
 	p := &solver.Problem{
 		Rows: hblr.Rows{X: &sparse.Matrix{Rows: 2, Cols: 1, NNZ: 2, Shards: []sparse.Shard{{Begin: []uint64{0, 1, 2},

@@ -1,5 +1,5 @@
-// Package program runs the tasks of the correlated multinomial logit. The model and the draws are
-// those of internal/methods/corrmnl/solver, the steps those of internal/methods/corrmnl/plan.
+// Package program runs the tasks of the correlated multinomial logit. internal/methods/corrmnl/plan
+// describes the steps, and internal/methods/corrmnl/solver has the model and the sampler.
 package program
 
 import (
@@ -26,10 +26,11 @@ type Method struct{}
 // Name implements program.Method.
 func (Method) Name() string { return params.Name }
 
-// job is what all tasks share. Read-only. Branch j is node j+1 of the tree: all but the root.
+// job holds the data that all tasks share. It is read-only. Branch j is node j+1 of the tree: every
+// node but the root is a branch.
 type job struct {
 	problem *solver.Problem
-	solvers sync.Pool // *corrmnl.Solver
+	solvers sync.Pool // pool of *solver.Solver
 }
 
 // Open implements program.Method.
@@ -41,7 +42,7 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 	if err := params.OneLabelEach(program.DescribeData(p.Set)); err != nil {
 		return nil, err
 	}
-	m := &solver.Problem{Rows: hblr.Rows{X: p.Set.Matrix, Bias: float64(float32(p.Spec.GetOptions().GetBias())),
+	m := &solver.Problem{Rows: hblr.Rows{X: p.Set.Matrix, Bias: float64(float32(method.Bias.Number(p.Spec.GetOptions()))),
 		Weight: p.Set.Weight, Kernel: hblr.KernelOf(os.Getenv(program.KernelVariable))}}
 	if err := m.Rows.Check(); err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	return nil, program.UnknownOperation(t.Op)
 }
 
-// chainsAt reads chains; a zero Place has none.
+// chainsAt reads chains. The chain of a zero Place is nil.
 func (j *job) chainsAt(ctx context.Context, t *program.Task, places []taxonv1.Place) ([]*solver.State, error) {
 	var keys []store.Key
 	for _, at := range places {
@@ -149,8 +150,8 @@ func (j *job) compare(ctx context.Context, t *program.Task) (method.Sums, error)
 	return out, nil
 }
 
-// kept are the vectors of the draws that predictions average: before the first one, those where
-// the chains stand.
+// kept returns the draws that predictions average. Before the first draw it returns the current
+// points of the chains.
 func (j *job) kept(chains []*solver.State) (out [][]float32) {
 	for _, c := range chains {
 		out = append(out, c.Kept...)

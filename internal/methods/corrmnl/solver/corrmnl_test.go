@@ -10,7 +10,7 @@ import (
 	hblr "taxon/internal/methods/hblr/solver"
 )
 
-// made is a problem over a tree, given as each branch's parent, of so many random rows.
+// made returns a problem of random rows over a tree, which is given as each branch's parent.
 func made(seed uint64, rows, features int, bias float64, parent ...int32) *Problem {
 	r := rand.New(rand.NewPCG(seed, 1))
 	p := &Problem{Parent: parent, Level: make([]int32, len(parent)), Leaf: make([]bool, len(parent))}
@@ -84,13 +84,13 @@ func twinLikelihood(p *Problem, phi []float64) (sum float64) {
 	return sum
 }
 
-// normal density's logarithm at x, of a precision.
+// logNormal returns the logarithm of a normal density at x, with mean 0 and the given precision.
 func logNormal(x, precision float64) float64 {
 	return math.Log(precision/(2*math.Pi))/2 - precision*x*x/2
 }
 
-// TestPosterior: likelihood and prior are those of plain sums, and the gradient that of finite
-// differences; both kernels give the same bits.
+// TestPosterior compares likelihood and prior with plain sums, and the gradient with finite
+// differences. Both kernels must give the same bits.
 func TestPosterior(t *testing.T) {
 	for _, bias := range []float64{0, 1.5} {
 		p := made(3, 40, 5, bias, deep...)
@@ -151,7 +151,7 @@ func TestPosterior(t *testing.T) {
 	}
 }
 
-// run gives chains of so many draws, in so many batches.
+// run returns chains of `draws` draws, in `batches` batches.
 func run(t *testing.T, p *Problem, chains, burn, draws, batches int) []*State {
 	t.Helper()
 	out := make([]*State, chains)
@@ -176,7 +176,7 @@ func run(t *testing.T, p *Problem, chains, burn, draws, batches int) []*State {
 	return out
 }
 
-// moments are mean and standard error of number k of what is watched.
+// moments returns the mean of watched quantity k and its standard error.
 func moments(chains []*State, k int) (mean, se float64) {
 	n, list := 0.0, []float64(nil)
 	for _, c := range chains {
@@ -193,9 +193,9 @@ func moments(chains []*State, k int) (mean, se float64) {
 	return mean, math.Sqrt(se / float64(len(list)-1) / float64(len(list)))
 }
 
-// TestQuadrature: two classes and one feature, of which the posterior is an integral over the
-// difference d of the classes' coefficients and both precisions, T and S. Means of d and of log T
-// are those of the integral.
+// TestQuadrature has two classes and one feature, so that the posterior is an integral over the
+// difference d of the classes' coefficients and both precisions, T and S. It compares the means of
+// d and of log T with those of the integral.
 func TestQuadrature(t *testing.T) {
 	p := made(11, 12, 1, 0, -1, -1)
 	chains := run(t, p, 4, 500, 8000, 40)
@@ -227,12 +227,12 @@ func TestQuadrature(t *testing.T) {
 	}
 }
 
-// TestPrior: with rows of no weight the draws are the prior's: the logarithm of a precision has
-// mean -0.5772, Euler's.
+// TestPrior checks that rows of weight 0 leave draws of the prior, whose logarithm of a precision
+// has the mean -0.5772 (minus Euler's constant).
 func TestPrior(t *testing.T) {
 	p := made(5, 6, 2, 1, -1, 0, 0, -1)
 	clear(p.Rows.Weight)
-	p.Rows.Weight[0] = 1 // an empty row: its bias alone
+	p.Rows.Weight[0] = 1 // an empty row with a bias only
 	p.Prepare()
 	p.Rows.Weight[0] = 0
 	chains := run(t, p, 4, 500, 12000, 40)
@@ -244,8 +244,8 @@ func TestPrior(t *testing.T) {
 	}
 }
 
-// TestDiagnose: draws of known autocorrelation have the effective size that it leaves; chains at
-// different places are told apart.
+// TestDiagnose checks that draws of known autocorrelation have the corresponding effective sample
+// size, and that chains at different places are told apart.
 func TestDiagnose(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	chains := func(rho, apart float64) (out []*State) {

@@ -49,7 +49,7 @@ func (p *Problem) Prepare() {
 
 // Point is the current point of a chain.
 type Point struct {
-	// Phi has the coefficients branch by branch.
+	// Phi holds the coefficients branch by branch.
 	Phi []float64
 	// T and S are the precisions of levels and features.
 	T, S []float64
@@ -107,7 +107,7 @@ type Solver struct {
 	blocks []block
 	// place is the index of a leaf's branch among the leaves.
 	place []int32
-	// node has the vectors of all nodes, in the order of Phi.
+	// node holds the vectors of all nodes, in the order of Phi.
 	node []float64
 	// w and g belong to a block of leaves, column by column, with lanes side by side.
 	w, g []float64

@@ -235,7 +235,7 @@ func (p *Problem) watch(at *Point, likelihood, posterior float64, visit func(k i
 	next(posterior)
 }
 
-// chain is a Sample under way.
+// chain is the state of a running Sample.
 type chain struct {
 	*Solver
 	st                   *State

@@ -2,16 +2,16 @@ package plan
 
 import "math"
 
-// history is what the driver knows of the last points: the inner products of their residuals F =
-// G(x) - x. Entry 0 is the current point.
+// history holds the inner products of the residuals F = G(x) - x at the last points. Entry 0 is the
+// current point.
 type history struct {
-	Older int                             // points behind the current one
+	Older int                             // number of points before the current one
 	FF    [Memory + 1][Memory + 1]float64 // F_i.F_j
-	Rates [3]float64                      // estimates of 1 - rate from the last moves; 0: none
+	Rates [3]float64                      // estimates of 1 - rate from the last moves, 0 if unknown
 }
 
-// accept takes the products of a new point with this many older ones, and the squared length of
-// the move to it.
+// accept adds a new point. products are its inner products with `older` older points, and step is
+// the squared length of the move to it.
 func (h *history) accept(products [Memory + 1]float64, older int, step float64) {
 	for i := older; i >= 1; i-- {
 		for j := older; j >= 1; j-- {
@@ -28,12 +28,13 @@ func (h *history) accept(products [Memory + 1]float64, older int, step float64) 
 	}
 }
 
-// mix extrapolates. The next point is sum_j c_j G_j, where the c add up to 1 and minimise ||sum_j
-// c_j F_j|| (Anderson 1965; Walker & Ni, SIAM J. Numer. Anal. 49, 2011). If the residual has
-// grown, or if sum_j |c_j| exceeds far, it drops past rounds, down to the plain step c = (1).
+// mix computes the coefficients of the extrapolation. The next point is sum_j c_j G_j, where the c
+// add up to 1 and minimise ||sum_j c_j F_j|| (Anderson 1965; Walker & Ni, SIAM J. Numer. Anal. 49,
+// 2011). If the residual has grown, or if sum_j |c_j| exceeds far, it drops past rounds, if
+// necessary down to the plain step c = (1).
 func (h *history) mix(far float64) []float64 {
 	for ; h.Older > 0; h.Older-- {
-		if h.FF[0][0] > 4*h.FF[1][1] { // twice as long
+		if h.FF[0][0] > 4*h.FF[1][1] { // the residual's length has doubled
 			h.Older = 0
 			break
 		}
@@ -45,15 +46,16 @@ func (h *history) mix(far float64) []float64 {
 }
 
 const (
-	// ridge keeps the system solvable. Its effect is of the order of rounding.
+	// ridge regularises the system so that it is solvable. Its effect is of the order of rounding
+	// errors.
 	ridge = 1e-13
-	// runaway bounds sum_j |c_j|. Beyond it the differences have no significant digits. Points in
-	// float32 have fewer digits.
+	// runaway bounds sum_j |c_j|, beyond which the differences have no significant digits.
+	// narrowRunaway is the bound for points in float32, which have fewer digits.
 	runaway, narrowRunaway = 1e5, 1e3
 )
 
-// weights solves for c. nil: the solution is not reliable. With D_j = F_j - F_0 it is the
-// least-squares problem  min_g ||F_0 + sum_{j>=1} g_j D_j||,  c_j = g_j, c_0 = 1 - sum g.
+// weights solves for c. It returns nil if the solution is not reliable. With D_j = F_j - F_0 it is
+// the least-squares problem min_g ||F_0 + sum_{j>=1} g_j D_j||, c_j = g_j, c_0 = 1 - sum g.
 func (h *history) weights(far float64) []float64 {
 	n := h.Older
 	a, b := make([][]float64, n), make([]float64, n)
@@ -65,7 +67,7 @@ func (h *history) weights(far float64) []float64 {
 		}
 		b[i] = ff[0][0] - ff[0][i+1]
 	}
-	// Cholesky's factor of the system scaled to a unit diagonal.
+	// Cholesky factor of the system scaled to a unit diagonal
 	size := make([]float64, n)
 	for i := range n {
 		if size[i] = math.Sqrt(a[i][i]); !(size[i] > 0) {
@@ -119,9 +121,10 @@ func (h *history) weights(far float64) []float64 {
 	return c
 }
 
-// contraction estimates 1 - rate of the plain iteration. It is the least value that the last
-// moves have shown, at most 1. A move by s changes F by (G' - 1) s, which is short where G' is
-// near 1, and extrapolation treats such directions last. 0: unknown.
+// contraction estimates 1 - rate of the plain iteration, at most 1. It returns the least estimate
+// that the last moves have given, or 0 if there is none. A move by s changes F by (G' - 1) s, which
+// is short along directions in which G' is close to 1; the extrapolation treats such directions
+// last.
 func (h *history) contraction() float64 {
 	least := 1.0
 	for _, r := range h.Rates {
@@ -131,4 +134,21 @@ func (h *history) contraction() float64 {
 		least = min(least, r)
 	}
 	return least
+}
+
+// move sets the coefficients of the next point.
+func (d *driver) move() {
+	far := runaway
+	if d.plan.Narrow {
+		far = narrowRunaway
+	}
+	h := &d.History
+	if d.OfMeans != nil {
+		h = d.OfMeans
+	}
+	d.Mix, d.Stage, d.Length = h.mix(far), stageMove, 0
+	if d.Paced > 0 {
+		d.Mix = []float64{1}
+	}
+	d.Sweep++
 }

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestMix: extrapolation finds the fixed point of a linear iteration in as many rounds as it has
-// directions, and a few; plain iteration would take hundreds. The estimate of 1 - rate is that of
-// the slowest direction once that one is left.
+// TestMix checks that extrapolation finds the fixed point of a linear iteration in a few rounds
+// more than the number of its directions; the plain iteration would take hundreds. Once only the
+// slowest direction is left, the estimate of 1 - rate is its value.
 func TestMix(t *testing.T) {
 	const n = 6
 	rates := []float64{0.99, 0.9, 0.5, 0.3, -0.2, 0.1}
@@ -60,8 +60,8 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// TestContraction: nothing is known before three moves; then it is the least share that a move
-// has changed the residual by, at most 1.
+// TestContraction checks that there is no estimate before three moves, and that it is then the
+// least relative change of the residual by a move, at most 1.
 func TestContraction(t *testing.T) {
 	var h history
 	f := 1.0
@@ -69,7 +69,7 @@ func TestContraction(t *testing.T) {
 		if got := h.contraction(); k < 4 && (got != 0) != (k > 3) {
 			t.Errorf("after %d points %g", k, got)
 		}
-		step := f * f // a plain move of x by F = f at rate 0.9
+		step := f * f // a plain move of x by F = f with rate 0.9
 		next := 0.9 * f
 		h.accept([Memory + 1]float64{next * next, next * f}, min(k, 1), step)
 		f = next
@@ -79,7 +79,7 @@ func TestContraction(t *testing.T) {
 	}
 }
 
-// TestForgets: a residual that has doubled is answered by the plain step.
+// TestForgets checks that a plain step follows after the residual has doubled.
 func TestForgets(t *testing.T) {
 	h := history{Older: 2}
 	h.FF[0][0], h.FF[1][1] = 5, 1

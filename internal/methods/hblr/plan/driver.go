@@ -9,89 +9,100 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// stage is the place of a step within its sweep.
+// stage identifies a step within its sweep.
 type stage uint8
 
 const (
-	// the leaves' means; with schedule parity those of even depth
+	// stageLeaves updates the leaves' means; with schedule parity, those of even depth.
 	stageLeaves stage = iota
-	// the internals' means; with schedule parity those of odd depth
+	// stageInternals updates the internals' means; with schedule parity, those of odd depth.
 	stageInternals
 	stageLeaves2    // schedule parity: the leaves of odd depth
 	stageInternals2 // schedule parity: the internals of even depth
-	stageGamma      // the precisions, and how far all has moved
+	stageGamma      // the precisions, and the length of the whole move
 	stageMove       // the next point
-	stageEvaluate   // the sweep's weights are written, to be evaluated
-	stageSummary    // figures of the precisions, for the report
+	stageEvaluate   // the weights of the sweep are written, to be evaluated
+	stageSummary    // statistics of the precisions, for the report
 	stageEmit       // the final weights are written
 	stageEnd        // nothing is left to do
-	// soft-max: what the blocks say to each other is put together; then their leaves go on
+	// stagePartition combines the messages of the blocks of a soft-max, whose leaves are then
+	// solved again.
 	stagePartition
-	stageContribute // soft-max: what the leaves contribute to their parents
-	stageFit        // once: the priors' rates, from logistic regressions
+	stageContribute // soft-max: the leaves' contributions to their parents
+	stageFit        // once: the priors' rates, by logistic regressions
 	stages
 )
 
-// phases are the stages as users see them.
+// phases are the names of the stages in progress reports.
 var phases = [...]string{"leaves", "internals", "leaves", "internals", "gamma", "move", "evaluate", "summary", "emit",
 	"end", "partition", "contributions", "priors"}
 
 const (
-	// The leaves are solved to leafShare of the means' last change, at least to loosest and at most to tightest.
+	// The relative tolerance of the leaves' solves is leafShare times the last change of the means,
+	// limited to the interval from tightest to loosest.
 	leafShare         = 1e-2
 	loosest, tightest = 5e-2, 1e-14
-	// variational: inexact leaves then lower the bound by far less than minFall
+	// boundLeafTolerance is the tolerance with variational inference. Inexact leaves then lower the
+	// bound by far less than minFall.
 	boundLeafTolerance = 1e-7
-	// relative: a bound that falls by more than this has fallen by more than rounding
+	// minFall is the relative decrease of the bound above which it is not due to rounding.
 	minFall                            = 1e-12
 	stationaryChange, stationaryRounds = 1e-13, 20
-	// If hblr-m2's residual has not halved for this many sweeps (lost), each precision's steps get a factor of
-	// their own. That lasts for paced sweeps, and each further time twice as long as the last time.
+	// If the residual of hblr-m2 has not halved for `lost` sweeps, the step of each precision gets
+	// a factor of its own. The factors are in use for `paced` sweeps, and each further time for
+	// twice as many sweeps as before.
 	lost, paced = 30, 100
 )
 
-// state is the iteration between two steps: what a checkpoint holds of it.
+// state is the iteration between two steps, and the driver's part of a checkpoint.
 type state struct {
-	Sweep  uint32 // the sweep under way, from 1
-	Stage  stage  // the stage of the step under way
+	Sweep  uint32 // the current sweep, from 1
+	Stage  stage  // the stage of the current step
 	TimeUp bool   `json:",omitempty"`
-	Points int    // points whose values are there, the current one included
-	// the piece of the stage's tasks that the step under way runs
-	Piece   uint32 `json:",omitempty"`
+	Points int    // points with stored values, the current one included
+	// Piece is the piece of the stage's tasks that the current step runs.
+	Piece uint32 `json:",omitempty"`
+	// History describes the last points.
 	History history
-	// the same of the means alone, if these alone are extrapolated
-	OfMeans   *history  `json:",omitempty"`
-	Mix       []float64 `json:",omitempty"`
+	// OfMeans is the history of the means alone. It is nil unless only the means are extrapolated.
+	OfMeans *history `json:",omitempty"`
+	// Mix holds the coefficients of the next point: see Move.
+	Mix []float64 `json:",omitempty"`
+	// Products holds the inner products of the current residual with past ones, as far as they are
+	// known.
 	Products  [Memory + 1]float64
 	Norm      float64 // ||means of internals||^2
 	Length    float64 // squared length of the last move
 	Objective float64
-	Moved     float64 // greatest relative change of M2's precisions in this round
-	// greatest relative change of any mean or precision in the last round
+	// Moved is the largest relative change of a precision of M2 in this round.
+	Moved float64
+	// Change is the largest relative change of a mean or precision in the last round.
 	Change float64
-	Means  float64 // the same of the means alone
-	// Change / (1 - rate): an estimate of all further change; 0: not known
+	Means  float64 // largest relative change of a mean
+	// Reached is Change / (1 - rate), an estimate of the total further change. It is 0 if unknown.
 	Reached    float64
 	Before     float64 // Reached of the previous sweep
-	StallCount uint32  // sweeps in a row whose change was only rounding
+	StallCount uint32  // consecutive sweeps that changed nothing but rounding
 	Least      float64 // the squared residual when it last halved
-	LeastAt    uint32  // the sweep in which it did
-	// M2: sweeps still to go with a factor for each precision's steps; 0: there are no factors
+	LeastAt    uint32  // the sweep in which it last halved
+	// Paced is the number of remaining sweeps in which each of M2's precisions has a factor for its
+	// steps. At 0 there are no factors.
 	Paced     uint32 `json:",omitempty"`
-	Span      uint32 `json:",omitempty"` // M2: how many such sweeps there were the last time
+	Span      uint32 `json:",omitempty"` // M2: length of the last period of such sweeps
 	Certified bool
 	Last      float64 // objective of the last certificate
-	// not 0: the last point was dropped, and this part of the previous one is updated
+	// Back is not 0 if the last point was dropped. It then names the part of the previous point
+	// that is updated.
 	Back           Back
-	Turn           bool    // the next time, the precisions are updated, not the means
-	Low, Mid, High float64 // least, median and greatest precision
+	Turn           bool    // the next Back updates the precisions, not the means
+	Low, Mid, High float64 // least, median and largest precision
 	Summed         bool
 	StoppedBy      string
-	Partition      *partition `json:",omitempty"` // variational soft-max
-	Jointly        *joint     `json:",omitempty"` // soft-max by partial MAP
+	Partition      *partition `json:",omitempty"` // variational soft-max only
+	Jointly        *joint     `json:",omitempty"` // soft-max by partial MAP only
 }
 
-// driver is the scalar part of the iteration.
+// driver is the scalar part of the iteration. The vectors stay in the store.
 type driver struct {
 	state
 	plan      *Plan
@@ -102,9 +113,9 @@ type driver struct {
 	evalEvery uint32
 }
 
-func newDriver(o *taxonv1.Options, tolerance float64, plan *method.Plan, detail *Plan) *driver {
-	d := &driver{state: state{Sweep: 1, Points: 1}, plan: detail, parity: len(detail.Sets) > 0, tolerance: tolerance,
-		maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery()}
+func newDriver(o *Settings, plan *method.Plan, detail *Plan) *driver {
+	d := &driver{state: state{Sweep: 1, Points: 1}, plan: detail, parity: len(detail.Sets) > 0, tolerance: o.Tolerance,
+		maxSweeps: o.MaxSweeps, evalEvery: o.EvalEvery}
 	for l := range d.lists {
 		d.lists[l] = uint32(plan.Items[l].Count)
 	}
@@ -146,7 +157,7 @@ func (d *driver) Progress() method.Progress {
 }
 
 // Next implements method.Driver. If the time is up before the next point is computed, the job ends
-// with this one.
+// with the current one.
 func (d *driver) Next() (method.Step, bool) {
 	if d.state.TimeUp && d.Stage == stageMove && d.Piece == 0 && d.Back == 0 {
 		d.Sweep--
@@ -155,14 +166,14 @@ func (d *driver) Next() (method.Step, bool) {
 	return d.Step()
 }
 
-// enter goes to a stage. With schedule parity it skips a set that has no leaves.
+// enter begins a stage. With schedule parity it skips a set that has no leaves.
 func (d *driver) enter(s stage) {
 	if d.Stage = s; d.parity && (s == stageLeaves || s == stageLeaves2) && d.plan.Sets[s/2] == d.plan.Sets[s/2+1] {
 		d.Stage++
 	}
 }
 
-// kind is what the certificate is.
+// kind returns the kind of the certificate.
 func (d *driver) kind() string {
 	if d.plan.Bounded {
 		return method.LowerBound
@@ -170,8 +181,9 @@ func (d *driver) kind() string {
 	return method.Stationarity
 }
 
-// pieces is the number of steps in which the stage's tasks run. The old values of a step are dropped
-// together, when the new ones are there. So with pieces only one piece lies in the store twice.
+// pieces returns the number of steps in which the stage's tasks run. The store drops a step's old
+// values only when all its new values are there. With several pieces, it therefore holds both
+// versions of one piece only.
 func (d *driver) pieces() uint32 {
 	if d.Stage == stageLeaves || d.Stage == stageMove {
 		return d.plan.Pieces
@@ -179,7 +191,7 @@ func (d *driver) pieces() uint32 {
 	return 1
 }
 
-// piece reduces a list's tasks to those of the piece under way.
+// piece restricts a list's tasks to those of the current piece.
 func (d *driver) piece(tasks *method.Tasks) {
 	if n := d.pieces(); n > 1 {
 		first := tasks.Count * d.Piece / n
@@ -187,10 +199,10 @@ func (d *driver) piece(tasks *method.Tasks) {
 	}
 }
 
-// m2 says whether the precisions lie with the means, by feature range.
+// m2 reports whether the precisions are stored with the means, by feature range.
 func (d *driver) m2() bool { return d.plan.Variant == "m2" }
 
-// past is how many older points have values that the step under way reads.
+// past returns the number of older points whose values the current step reads.
 func (d *driver) past() int { return min(d.Points-1, d.plan.Memory) }
 
 // Step implements method.Driver.
@@ -237,7 +249,7 @@ func (d *driver) Step() (method.Step, bool) {
 		s.Tasks = []method.Tasks{d.contribute(blocks)}
 	case stageInternals, stageInternals2:
 		p := Internals{Set: -1, End: true, Past: d.past()}
-		if d.parity { // leaves of even depth have parents of odd depth
+		if d.parity { // the parents of leaves of even depth have odd depth
 			p = Internals{Set: 1 - int(d.Stage)/2, Half: d.Stage == stageInternals2, End: d.Stage == stageInternals2,
 				Past: d.past()}
 		}
@@ -317,7 +329,7 @@ func (d *driver) Step() (method.Step, bool) {
 	return s, true
 }
 
-// emit are the tasks that write weights. A node's columns ascend from task to task: means,
+// emit returns the tasks that write weights. The columns of a node ascend from task to task: means,
 // variances, precisions.
 func (d *driver) emit(blocks, ranges, whole method.Tasks) []method.Tasks {
 	alphas := method.Read{Value: XAlpha, All: true}
@@ -341,7 +353,8 @@ func (d *driver) emit(blocks, ranges, whole method.Tasks) []method.Tasks {
 	return []method.Tasks{blocks, ranges, last}
 }
 
-// leafTolerance is the accuracy of the leaves' solves that does not disturb the iteration.
+// leafTolerance returns the tolerance of the leaves' solves, tight enough not to disturb the
+// iteration.
 func (d *driver) leafTolerance() float64 {
 	most := loosest
 	if d.plan.Bounded {
@@ -427,7 +440,8 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	return method.Outcome{}, nil
 }
 
-// close ends a round: its certificate, how far it is from a fixed point, and what comes next.
+// close ends a round: it sets the certificate, estimates the distance to a fixed point, and decides
+// on the next step.
 func (d *driver) close(total method.Sums) (method.Outcome, error) {
 	if math.IsNaN(d.Objective) || math.IsInf(d.Objective, 0) {
 		return method.Outcome{}, errNotFinite
@@ -457,7 +471,7 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 	} else if c := d.History.contraction(); c > 0 {
 		d.Reached = d.Change / c
 	}
-	if d.Jointly != nil && d.Jointly.Short { // the point is not what the updates say
+	if d.Jointly != nil && d.Jointly.Short { // the point is not the result of complete updates
 		d.Reached = 0
 	}
 	d.follow()
@@ -474,9 +488,9 @@ func (d *driver) close(total method.Sums) (method.Outcome, error) {
 	return method.Outcome{SweepDone: true, Certified: true, Phase: phases[stageGamma]}, nil
 }
 
-// follow checks whether the residual still falls. A few of M2's many precisions may move far by small,
-// steady steps, or circle around a fixed point. One extrapolation for all precisions does not help them,
-// and so each gets a factor of its own for a while.
+// follow checks whether the residual still decreases. Some of M2's many precisions may move far by
+// small, steady steps, or oscillate around a fixed point. A common extrapolation does not help
+// them, so each gets a factor of its own for a while.
 func (d *driver) follow() {
 	if r := d.History.FF[0][0]; d.LeastAt == 0 || r < d.Least/4 {
 		d.Least, d.LeastAt = r, d.Sweep
@@ -487,8 +501,8 @@ func (d *driver) follow() {
 	}
 }
 
-// goBack drops a point at which the bound has fallen. Instead one part of the previous point is
-// updated and the other is kept. That never lowers the bound.
+// goBack drops a point at which the bound has decreased. It updates only one part of the previous
+// point, which never lowers the bound.
 func (d *driver) goBack() {
 	d.Objective, d.Length, d.Mix, d.Stage = 0, 0, nil, stageMove
 	if d.Back = BackMeans; d.Turn {
@@ -497,7 +511,7 @@ func (d *driver) goBack() {
 	d.Turn = !d.Turn
 }
 
-// stopOrMove ends the job or moves to the next sweep's point.
+// stopOrMove ends the job or begins the move to the next sweep's point.
 func (d *driver) stopOrMove() {
 	if d.stop() {
 		d.Stage = stageSummary
@@ -506,24 +520,7 @@ func (d *driver) stopOrMove() {
 	d.move()
 }
 
-// move sets the next point.
-func (d *driver) move() {
-	far := runaway
-	if d.plan.Narrow {
-		far = narrowRunaway
-	}
-	h := &d.History
-	if d.OfMeans != nil {
-		h = d.OfMeans
-	}
-	d.Mix, d.Stage, d.Length = h.mix(far), stageMove, 0
-	if d.Paced > 0 {
-		d.Mix = []float64{1}
-	}
-	d.Sweep++
-}
-
-// open goes to the first step of the sweep, at the point that has been moved to.
+// open begins the first step of a sweep, at the new point.
 func (d *driver) open() {
 	d.Points = min(len(d.Mix), d.plan.Memory) + 1
 	if d.Back > 0 {
@@ -539,7 +536,7 @@ func (d *driver) open() {
 	d.enter(stageLeaves)
 }
 
-// stop applies the stopping rules, the tolerance first.
+// stop applies the stopping criteria, the tolerance first.
 func (d *driver) stop() bool {
 	within := func(reached float64) bool { return reached > 0 && reached <= d.tolerance }
 	d.StoppedBy = method.StoppedByStationary
@@ -549,11 +546,11 @@ func (d *driver) stop() bool {
 	return d.StoppedBy != ""
 }
 
-// TimeUp implements method.Driver. A round that has begun runs to its end, because it gives the
-// certificate.
-func (d *driver) TimeUp(up bool) method.Late {
+// TimeUp implements method.Driver. A round that has begun is completed, because only a complete
+// round has a certificate.
+func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
-	return method.LateRun
+	return method.RunFull
 }
 
 // Resume implements method.Driver.
@@ -578,7 +575,7 @@ func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (
 	if err != nil {
 		return nil, err
 	}
-	d := newDriver(spec.GetOptions(), settings.Tolerance, plan, detail)
+	d := newDriver(&settings, plan, detail)
 	if err := method.Restore(s, &d.state, &d.Stage, stages-1); err != nil {
 		return nil, err
 	}
@@ -587,8 +584,8 @@ func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (
 	}
 	for _, h := range []*history{&d.History, d.OfMeans} {
 		if h != nil && (h.Older < 0 || h.Older > Memory) || d.Points < 0 {
-			return nil, fmt.Errorf("it remembers %d of %d points: nobody but this program may write it", d.History.Older,
-				d.Points)
+			return nil, fmt.Errorf("it has the products of %d of %d points: it is damaged, or was changed by hand",
+				d.History.Older, d.Points)
 		}
 	}
 	return d, nil

@@ -7,15 +7,15 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// TestBoundNeverFalls: a point at which the bound would be lower is thrown away: no sweep ends,
-// the certificate stays, and the point before it is continued from, its means moved; the next
-// time, its precisions. What comes of that counts. A time that is up meanwhile waits.
+// TestBoundNeverFalls checks that a point at which the bound has decreased is dropped: no sweep
+// ends, and the certificate stays. The previous point is then updated in its means and, the next
+// time, in its precisions; the result of that counts. If the time is up in between, this is
+// completed first.
 func TestBoundNeverFalls(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
-	d := newDriver(&taxonv1.Options{}, 1e-9, plan, &Plan{Variant: "m2", Bounded: true, Memory: Memory})
+	d := newDriver(&Settings{Tolerance: 1e-9}, plan, &Plan{Variant: "m2", Bounded: true, Memory: Memory})
 	round := func(objective float64) (out method.Outcome) {
 		for _, phase := range []string{"leaves", "internals", "gamma"} {
 			s, ok := d.Next()
@@ -71,14 +71,15 @@ func TestBoundNeverFalls(t *testing.T) {
 	}
 }
 
-// TestTimeInARound: when the time is up, leaves under the soft-max are solved no further, but for a variational bound,
-// which the last round would lower.
+// TestTimeInARound checks that, when the time is up, the leaves of a soft-max are not solved
+// further, except with variational inference, where that would lower the bound of the last round.
 func TestTimeInARound(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
 	total := make(method.Sums, Figures)
 	total[SumChange], total[SumGamma] = 1, 1
 	for bounded, want := range map[bool]stage{false: stageContribute, true: stageLeaves} {
-		d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true, Bounded: bounded})
+		detail := &Plan{Variant: "m3", Memory: Memory, Softmax: true, Bounded: bounded}
+		d := newDriver(&Settings{Tolerance: 1e-3}, plan, detail)
 		d.TimeUp(true)
 		if bounded {
 			d.Partition, d.Stage = &partition{Mix: []float64{1}}, stagePartition
@@ -97,8 +98,9 @@ func TestTimeInARound(t *testing.T) {
 	}
 }
 
-// TestResumeWithAnotherTolerance: a job that stood still goes on where less is asked for, and one
-// that its number of sweeps ended is done where the last two sweeps suffice now.
+// TestResumeWithAnotherTolerance checks that a job that had converged continues if the new
+// tolerance is smaller, and that a job ended by its number of sweeps is complete if its last two
+// sweeps satisfy the new tolerance.
 func TestResumeWithAnotherTolerance(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
 	for _, c := range []struct {
@@ -111,7 +113,7 @@ func TestResumeWithAnotherTolerance(t *testing.T) {
 		{method.StoppedByMaxSweeps, 1e-2, method.StoppedByStationary, "end"},
 		{method.StoppedByMaxSweeps, 2e-4, method.StoppedByMaxSweeps, "end"},
 	} {
-		d := newDriver(&taxonv1.Options{MaxSweeps: 7}, c.tolerance, plan, &Plan{Variant: "m1", Memory: Memory})
+		d := newDriver(&Settings{MaxSweeps: 7, Tolerance: c.tolerance}, plan, &Plan{Variant: "m1", Memory: Memory})
 		d.Sweep, d.Stage, d.StoppedBy, d.Certified = 7, stageEnd, c.stopped, true
 		d.Before, d.Reached, d.Change = 8e-4, 5e-4, 1e-4
 		if left := d.Progress().Certificate.Left; left != d.Reached {
@@ -127,20 +129,21 @@ func TestResumeWithAnotherTolerance(t *testing.T) {
 	}
 }
 
-// TestResumeWithinARound: a soft-max that is resumed between two steps of a round goes on with the next one.
+// TestResumeWithinARound checks that a soft-max that is resumed between two steps of a round
+// continues with the next step.
 func TestResumeWithinARound(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 2}, {Count: 1}, {Count: 1}}}
-	o := &taxonv1.Options{}
+	o := &Settings{Tolerance: 1e-3}
 	for _, bounded := range []bool{false, true} {
 		detail := &Plan{Variant: "m3", Memory: Memory, Softmax: true, Bounded: bounded}
-		d := newDriver(o, 1e-3, plan, detail)
+		d := newDriver(o, plan, detail)
 		sums := make(method.Sums, Figures)
 		sums[SumChange], sums[SumGamma], sums[SumDelta], sums[SumSlope] = 1, 1, 2, -1
 		for range 7 {
 			if _, err := d.Commit([]method.Sums{sums}); err != nil {
 				t.Fatal(err)
 			}
-			again := newDriver(o, 1e-3, plan, detail)
+			again := newDriver(o, plan, detail)
 			if err := method.Restore(d.State(), &again.state, &again.Stage, stages-1); err != nil {
 				t.Fatal(err)
 			}
@@ -155,13 +158,13 @@ func TestResumeWithinARound(t *testing.T) {
 	}
 }
 
-// TestNewtonInARound: the steps of a round of the soft-max are a start, gradients, as many turns as
-// it takes to a tenth of the residual, and a line search that halves a step that does not lower f;
-// all again until the leaves are exact enough.
+// TestNewtonInARound checks the steps of a round of the soft-max: a start, gradients, conjugate
+// gradient iterations down to a tenth of the residual, and a line search that halves a step that
+// does not lower f. They repeat until the leaves are accurate enough.
 func TestNewtonInARound(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
-	d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
-	// What the blocks and the whole say of each step.
+	d := newDriver(&Settings{Tolerance: 1e-3}, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
+	// the figures that the blocks and the whole report for each step
 	for n, c := range []struct {
 		mode                                  JointMode
 		length, alpha, beta                   float64
@@ -200,8 +203,8 @@ func TestNewtonInARound(t *testing.T) {
 	}
 }
 
-// TestSoftSteps: rows are softened again after a step that was cut, and no longer after a whole one that left more than
-// half of the gradient.
+// TestSoftSteps checks that rows are softened again after a step that the line search has
+// shortened, and no longer after a full step that has left more than half of the gradient.
 func TestSoftSteps(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
 	for _, c := range []struct {
@@ -215,7 +218,7 @@ func TestSoftSteps(t *testing.T) {
 		{1, 8, 1, 3, true, true},
 		{0.5, 3, 1, 3, true, false},
 	} {
-		d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
+		d := newDriver(&Settings{Tolerance: 1e-3}, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
 		*d.Jointly = joint{Joint: Joint{Mode: JointSearch, Length: c.length, Plain: c.was}, Before: c.before, First: c.first,
 			Steps: c.steps, Objective: 10, Down: -1}
 		if d.endExchange(make(method.Sums, Figures)); d.Jointly.Mode != JointNewton || d.Jointly.Plain != c.want {
@@ -224,13 +227,12 @@ func TestSoftSteps(t *testing.T) {
 	}
 }
 
-// TestFailedTurns: where conjugate gradients fail, a step down the gradient follows. A round that
-// ends before the leaves are at their maximum says nothing of how far the point is from a fixed
-// one.
+// TestFailedTurns checks that a gradient step follows if conjugate gradients fail. A round that
+// ends before the leaves are at their maximum gives no estimate of the distance to a fixed point.
 func TestFailedTurns(t *testing.T) {
 	plan := &method.Plan{Items: []method.Items{{Count: 1}, {Count: 1}, {Count: 1}}}
 	for _, steps := range []int{0, 1} {
-		d := newDriver(&taxonv1.Options{}, 1e-3, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
+		d := newDriver(&Settings{Tolerance: 1e-3}, plan, &Plan{Variant: "m3", Memory: Memory, Softmax: true})
 		blocks := func(mode JointMode, alpha float64, figures map[int]float64) {
 			t.Helper()
 			if d.Stage != stageLeaves || d.Jointly.Mode != mode || d.Jointly.Alpha != alpha {
@@ -256,13 +258,13 @@ func TestFailedTurns(t *testing.T) {
 		whole(SumObjective, 50)
 		blocks(JointNewton, 0, map[int]float64{SumGamma: 4, SumDelta: 1})
 		whole(SumDelta, math.NaN())
-		blocks(JointSearch, 0, nil) // no step, no slope
+		blocks(JointSearch, 0, nil) // neither step nor slope
 		blocks(JointStart, 0, nil)
 		whole(SumObjective, 50)
 		blocks(JointNewton, 0, map[int]float64{SumGamma: 4, SumDelta: 1})
 		whole(SumDelta, math.NaN())
 		blocks(JointTurn, 1, map[int]float64{SumGamma: 3, SumDelta: 1})
-		blocks(JointSearch, 0, nil) // even that fails
+		blocks(JointSearch, 0, nil) // the gradient step fails, too
 		if d.Stage != stageContribute || !d.Jointly.Short {
 			t.Fatalf("stage %d, %+v", d.Stage, d.Jointly)
 		}

@@ -7,38 +7,50 @@ import (
 	"taxon/coordinator/method"
 )
 
-// Figures of the estimate.
+// These constants calibrate the estimate.
 const (
 	bytesPerNode = 400
 	visitSeconds = 1.5e-9
 	sweeps       = 25
-	passes       = 16 // passes over the data in a sweep
-	// numbers that a solve holds for a leaf and column: internal/methods/hblr/solver.Scratch, the
-	// means and their curvature
+	passes       = 16 // passes over the data per sweep
+
+	// vectorsPerColumn is the number of float64 that a solve holds per leaf and column:
+	// internal/methods/hblr/solver.Scratch, the means and their curvature.
 	vectorsPerColumn = 10
-	vectorsPerRow    = 6 // the same for a leaf and row
-	// the same for a leaf and column of a near problem, of which data with nearRows rows have one
+	vectorsPerRow    = 6 // numbers that a solve holds per leaf and row
+
+	// nearPerColumn is the number per leaf and column of a near problem, which exists for data with
+	// nearRows rows.
 	nearPerColumn = 10
 	nearRows      = 1 << 14
-	// variational: internal/methods/hblr/solver.Bounded, means, variances and curvature
+
+	// boundPerColumn is the number with variational inference:
+	// internal/methods/hblr/solver.Bounded, means, variances and curvature.
 	boundPerColumn = 20
 	boundPerRow    = 12
-	// soft-max: solves of the leaves in a sweep; partial MAP: as many passes
+
+	// softmaxSolves is the number of solves of the leaves in a sweep of a soft-max, or of
+	// equivalent passes with partial MAP.
 	softmaxSolves = 4
-	// soft-max by partial MAP: how much more is done with vectors than in a binary sweep
+
+	// softmaxVectors is the factor of vector operations of a soft-max by partial MAP, relative to a
+	// binary sweep.
 	softmaxVectors = 60
-	// rounds of a solve with full covariances, each of columns^3 operations
+
+	// fullRounds is the number of rounds of a solve with full covariances, each of columns^3
+	// operations.
 	fullRounds = 10
 )
 
-// Estimate implements method.Method. Its unit is a float64 for each column.
+// Estimate implements method.Method. Its unit is a vector of one float64 per column.
 func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	data, nodes := p.Spec.GetData(), uint64(plan.Nodes)
 	rows, columns := data.GetInstances(), data.GetFeatures()+1
 	vector := 8 * columns
 	blocks, ranges := uint64(plan.Items[Blocks].Count), uint64(plan.Items[Ranges].Count)
 	leaves, internals := uint64(plan.Terminals), uint64(plan.Internals)
-	// vectors: parents of all blocks' leaves, a point, a contribution
+	// parents counts the parents of each block's leaves over all blocks; a point and a contribution
+	// are vectors
 	parents, point, contribution := leaves, internals, uint64(2)
 	if m.variant() == "m2" {
 		point, contribution = 2*internals, 4
@@ -75,7 +87,7 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 				rows)
 		}
 	}
-	// soft-max: bytes of shares, previous means, offsets and Newton's system
+	// for a soft-max: bytes of shares, previous means, offsets and Newton's system
 	softmax, vectors := uint64(0), float64(passes)
 	if err == nil && detail.Fitted && m.variant() == "m2" {
 		contribution++
@@ -86,14 +98,15 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 		slot += 8*rows*(OffsetMemory+blocks) + 2*vector*blocks
 		if !detail.Bounded {
 			vectors *= softmaxVectors
-			softmax += 2 * leaves * (5*vector + 2*8*rows) // they are written anew with each step
+			softmax += 2 * leaves * (5*vector + 2*8*rows) // they are rewritten at each step
 			slot += blockLeaves*(5*vector+2*8*rows) + 8*rows*blocks
 		}
 	}
 	if settings.Prior == Fitted && settings.Inverse == Full {
 		slot += 2 * covarianceBytes(data)
 	}
-	// bytes that each stage writes
+	// old values are dropped only after the new ones are written, piece by piece in a stage that
+	// runs in pieces
 	solved, moved, round := softmax+stored*(means+contribution*parents), stored*point+above, 2*stored*point
 	sweep := solved + moved + round
 	e := method.Estimate{
@@ -122,7 +135,7 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	return e
 }
 
-// parents counts the parents of each block's leaves, and adds up these counts.
+// parents returns the sum over all blocks of the number of parents of the block's leaves.
 func (p *Plan) parents(parent []int32) (n uint64) {
 	for b := range len(p.Begin) - 1 {
 		seen := map[int32]bool{-1: true}

@@ -7,48 +7,56 @@ import (
 	"taxon/coordinator/method"
 )
 
-// joint is Newton's method over all leaves of a soft-max, within a round
-// (internal/methods/hblr/solver/joint.go): its scalar part. A step of the blocks and one of the
-// whole take turns.
+// joint is the scalar part of Newton's method over all leaves of a soft-max, within a round
+// (internal/methods/hblr/solver/joint.go). Steps of the blocks alternate with steps of the whole.
 type joint struct {
-	Joint             // of the step under way
-	Steps     int     // Newton steps of this round
-	Turns     int     // iterations of conjugate gradients in this step
-	First     float64 // gamma at the start of the step
-	Before    float64 // the same of the step before
+	Joint             // parameters of the current step
+	Steps     int     // Newton steps in this round
+	Turns     int     // conjugate gradient iterations in this Newton step
+	First     float64 // gamma at the start of the Newton step
+	Before    float64 // First of the previous Newton step
 	Gamma     float64
 	Delta     float64
-	Error     float64 // of the leaves, relative
-	Objective float64 // at w
-	Tried     float64 // where the search is
+	Error     float64 // relative error of the leaves
+	Objective float64 // objective at w
+	Tried     float64 // objective at the trial point of the line search
 	Down      float64 // slope at w along the step
-	// conjugate gradients have failed: a step down the gradient comes next
+
+	// Steepest is set after conjugate gradients have failed: the next step follows the gradient.
 	Steepest bool `json:",omitempty"`
-	// the round has ended before the leaves were at their maximum
+
+	// Short is set if the round has ended before the leaves reached their maximum.
 	Short bool `json:",omitempty"`
 }
 
 func newJoint(plain bool) *joint { return &joint{Joint: Joint{Mode: JointStart, Plain: plain}} }
 
 const (
-	// the leaves' error, by its bound, may be this many times their tolerance
-	// (internal/methods/hblr/solver.Scratch.differentiate),
+	// jointShare is the ratio of the bound on the leaves' error to their tolerance that is good
+	// enough (internal/methods/hblr/solver.Scratch.differentiate).
 	jointShare = 10
-	jointNoise = 1e-10 // or this: rounding
-	// Newton steps of a round; the next round goes on where they ended
+	jointNoise = 1e-10 // an error of this size is rounding
+
+	// mostSteps bounds the Newton steps of a round. The next round continues from their result.
 	mostSteps = 50
-	mostTurns = 500 // iterations of conjugate gradients in a step
-	// they leave this share of the residual at most, or one that falls with the error,
+	mostTurns = 500 // bound on the conjugate gradient iterations per step
+
+	// loosestTurns is the largest relative residual at which conjugate gradients stop. The residual
+	// at which they stop decreases with the error.
 	loosestTurns = 0.1
-	// but no less than this one, and than half of what ends the round
+
+	// finestTurns is the smallest such residual. It is also never below half of the residual that
+	// ends the round.
 	finestTurns = 1e-3
 	armijo      = 1e-4
 	halvings    = 40
-	// unseen: a decrease below this share of the objective is lost in rounding. The step is taken then.
+
+	// unseen is the relative decrease of the objective that rounding hides. A step with a smaller
+	// decrease is accepted.
 	unseen = 1e-11
 )
 
-// phase is the step under way as users see it.
+// phase returns the name of the current step in progress reports.
 func (n *joint) phase() string {
 	if n.Mode == JointSearch {
 		return fmt.Sprintf("Newton step %d, search", n.Steps+1)
@@ -56,7 +64,7 @@ func (n *joint) phase() string {
 	return fmt.Sprintf("Newton step %d, turn %d,", n.Steps+1, n.Turns)
 }
 
-// jointLeaves adds what a step of the blocks reads and writes.
+// jointLeaves adds the reads and writes of a step of the blocks.
 func (d *driver) jointLeaves(blocks *method.Tasks) {
 	p := d.Jointly.Joint
 	blocks.Params = method.Encode(Leaves{Joint: &p})
@@ -76,7 +84,7 @@ func (d *driver) jointLeaves(blocks *method.Tasks) {
 	}
 }
 
-// exchange is the task of the whole that follows.
+// exchange returns the task of the whole that follows a step of the blocks.
 func (d *driver) exchange(whole method.Tasks) method.Tasks {
 	mode := d.Jointly.Mode
 	whole.Op, whole.Params = OpPartition, method.Encode(Partition{Joint: mode})
@@ -87,13 +95,13 @@ func (d *driver) exchange(whole method.Tasks) method.Tasks {
 	return whole
 }
 
-// endJoint ends a step of the blocks.
+// endJoint processes the result of a step of the blocks.
 func (d *driver) endJoint(total method.Sums, worst float64) {
 	n := d.Jointly
 	d.Stage = stagePartition
 	switch n.Mode {
 	case JointNewton:
-		n.Objective += total[SumObjective] // to the sum of z
+		n.Objective += total[SumObjective] // added to the sum of z
 		n.Before, n.First, n.Gamma, n.Delta, n.Error = n.First, total[SumGamma], total[SumGamma], total[SumDelta], worst
 		if n.ends(d.leafTolerance()) || n.Steps >= mostSteps || d.state.TimeUp {
 			n.Short = !n.ends(d.leafTolerance())
@@ -117,7 +125,7 @@ func (d *driver) endJoint(total method.Sums, worst float64) {
 		}
 		switch {
 		case n.Down < 0:
-		case n.Steepest || n.First <= unseen*n.Objective: // what is left is rounding
+		case n.Steepest || n.First <= unseen*n.Objective: // the remaining error is rounding
 			n.Short = n.Steepest && n.First > unseen*n.Objective
 			d.Objective, d.Stage = n.Objective, stageContribute
 		default:
@@ -126,23 +134,24 @@ func (d *driver) endJoint(total method.Sums, worst float64) {
 	}
 }
 
-// enough is the error that the leaves may have.
+// enough returns the error at which the leaves are accurate enough.
 func (n *joint) enough(tolerance float64) float64 { return max(jointShare*tolerance, jointNoise) }
 
-// ends says whether the leaves are at their joint maximum.
+// ends reports whether the leaves are at their joint maximum.
 func (n *joint) ends(tolerance float64) bool {
 	if n.Error <= n.enough(tolerance) || n.First == 0 {
 		return true
 	}
-	return n.Steps > 0 && !n.Steepest && n.First > n.Before/4 && -n.Down <= unseen*n.Objective // the rest is rounding
+	// a decrease of at most unseen is rounding
+	return n.Steps > 0 && !n.Steepest && n.First > n.Before/4 && -n.Down <= unseen*n.Objective
 }
 
-// search goes to a try of the line search.
+// search begins a trial of the line search.
 func (n *joint) search(length float64) {
 	n.Joint = Joint{Mode: JointSearch, Length: length, Slope: length == 1, Plain: n.Plain}
 }
 
-// endExchange ends a step of the whole.
+// endExchange processes the result of a step of the whole.
 func (d *driver) endExchange(total method.Sums) {
 	n := d.Jointly
 	d.Stage = stageLeaves
@@ -162,7 +171,7 @@ func (d *driver) endExchange(total method.Sums) {
 		if n.Steepest {
 			n.Alpha, n.Beta = 1, 0
 		}
-		if !(n.Alpha > 0) || math.IsInf(n.Alpha, 0) { // rounding
+		if !(n.Alpha > 0) || math.IsInf(n.Alpha, 0) { // due to rounding
 			n.search(1)
 		}
 	case JointSearch:
@@ -171,7 +180,8 @@ func (d *driver) endExchange(total method.Sums) {
 			n.search(n.Length / 2)
 			return
 		}
-		// Softened rows keep steps short enough where plain ones are cut, and make them too short near the end.
+		// softening rows keeps steps short enough where plain ones are shortened by the line
+		// search, but makes them too short near the optimum
 		if n.Length < 1 {
 			n.Plain = false
 		} else if n.Steps > 0 && !n.Steepest && n.First > n.Before/4 {

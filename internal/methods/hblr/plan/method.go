@@ -1,26 +1,27 @@
-// Package plan plans and drives hierarchical Bayesian logistic regression by partial MAP. The
-// model, its updates and the symbols are in internal/methods/hblr/solver.
+// Package plan plans and drives hierarchical Bayesian logistic regression by partial MAP.
+// internal/methods/hblr/solver has the model, its updates and the symbols.
 //
-// A sweep is one round of all updates from a point x, which is the internals' means and the
-// logarithms of the precisions:
+// A sweep is one round of all updates from a point x, which consists of the internals' means and
+// the logarithms of the precisions:
 //
 //	fit        blocks  with --prior blr, once: the priors' rates
-//	leaves     blocks  the leaves' means and variances at x, and what they contribute to their parents
+//	leaves     blocks  the leaves' means and variances at x, and their contributions to their parents
 //	internals  ranges  the internals' means G(x), all at once; of M2 the precisions too
 //	gamma      whole   the precisions of M1 and M3, from sums over the features
 //	move       ranges  the next point, extrapolated from the last G(x) (anderson.go)
 //
-// With the soft-max likelihood, leaves and partition (whole) take turns until the leaves are at their
-// joint maximum. Only then come their contributions to the parents (partition.go).
+// With the soft-max likelihood, leaves and partition (whole) alternate until the leaves are at
+// their joint maximum. Only then do they contribute to their parents (partition.go).
 //
-// With schedule parity leaves and internals run twice: leaves of even depth, internals of odd depth,
-// then the others. Partial MAP minimises no single function, so there is no bound: the job ends when
-// another round would change next to nothing. The precisions and leaves that are written belong to
-// the same x, so the objective in the report is that of the weights.
+// With schedule parity, leaves and internals run twice: leaves of even depth, internals of odd
+// depth, then the others. Partial MAP does not minimise a single function, so there is no bound:
+// the job ends when another round would change the point by less than the tolerance. The precisions
+// and leaves that are written belong to the same x, so the objective in the report is that of the
+// weights.
 //
-//   - method.go: what is refused, the plan; estimate.go: memory and time
+//   - method.go: refused problems, the plan; estimate.go: memory and time
 //   - params.go: operations, parameters, values and figures that coordinator and worker share
-//   - driver.go: the steps, stopping; partition.go: those of the soft-max; anderson.go: extrapolation, and the rate
+//   - driver.go: the steps, stopping; partition.go: the steps of the soft-max; anderson.go: extrapolation, and the rate
 package plan
 
 import (
@@ -37,10 +38,10 @@ import (
 
 func init() { registry.Register(70, Methods...) }
 
-// Method is one of the variants, by its name.
+// Method is a variant, by its name.
 type Method string
 
-// Methods are the variants: [TKDD] 3.
+// Methods lists the variants of [TKDD] section 3.
 var Methods = []method.Method{Method("hblr-m1"), Method("hblr-m2"), Method("hblr-m3")}
 
 // Name implements method.Method.
@@ -57,8 +58,8 @@ func (m Method) About() string {
 
 func (m Method) variant() string { return strings.TrimPrefix(string(m), "hblr-") }
 
-// Traits implements method.Method. The papers' "flat" columns are of classes below a root. A class of
-// no instance, or of all, has no prior.
+// Traits implements method.Method. The papers' "flat" columns have the classes below a root. A
+// class of none or all of the instances has no prior.
 func (m Method) Traits(o *taxonv1.Options) method.Traits {
 	owners := map[string]string{"m1": form.OfChildren, "m2": form.ByFeature, "m3": form.Own}
 	f := form.Form{Weights: form.Whole, Link: form.Logistic, Precision: owners[m.variant()]}
@@ -68,13 +69,13 @@ func (m Method) Traits(o *taxonv1.Options) method.Traits {
 	return method.Traits{Form: f, Rooted: true, Populated: true, Searched: true}
 }
 
-// Schedules that the method has.
+// These are the schedules that the method supports.
 const (
 	twoblock = "twoblock"
 	parity   = "parity"
 )
 
-// options of all variants. Those of one choice name what there is.
+// options are those of all variants. Options with a single choice exist to be shown.
 var options = []method.Option{
 	settled(method.Bias), settled(method.Families),
 	{Name: "inference", Kind: method.Choice, Default: "map", Choices: []string{"map", Variational},
@@ -111,14 +112,14 @@ var options = []method.Option{
 	method.EvalEvery, method.WarmStart,
 }
 
-// settled makes a search try an option's default alone, unless the user names values: priors are
+// settled makes a search try only the option's default, unless the user names values. Priors are
 // learned, so there is nothing to search for.
 func settled(o method.Option) method.Option {
 	o.Grid, o.Ladder = []string{o.Default}, nil
 	return o
 }
 
-// Values of options.
+// These are the values of options.
 const (
 	Variational                      = "variational"
 	Softmax                          = "softmax"
@@ -130,7 +131,7 @@ const (
 // Options implements method.Method.
 func (Method) Options() []method.Option { return options }
 
-// Settings are the options that the programs go by.
+// Settings holds the options that the programs use.
 type Settings struct {
 	Inference  string  `option:"inference"`
 	Likelihood string  `option:"likelihood"`
@@ -140,18 +141,21 @@ type Settings struct {
 	Scale      string  `option:"prior-scale"`
 	Schedule   string  `option:"schedule"`
 	Tolerance  float64 `option:"tolerance"`
+	Bias       float64 `option:"bias"`
+	MaxSweeps  uint32  `option:"max-sweeps"`
+	EvalEvery  uint32  `option:"eval-every"`
 }
 
-// SettingsOf reads the options of a job.
+// SettingsOf parses the options of a job.
 func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
 	return s, method.ReadOptions(o, options, &s)
 }
 
-// fullFeatures is the greatest number of features for which a full information matrix is inverted, or
-// a full covariance is kept. Such a matrix takes 32 MiB.
+// fullFeatures is the largest number of features for which a full information matrix is inverted,
+// or a full covariance is stored. Such a matrix takes 32 MiB.
 const fullFeatures = 2048
 
-// covarianceBytes is the memory of a covariance.
+// covarianceBytes returns the size of a covariance in bytes.
 func covarianceBytes(d *taxonv1.Data) uint64 {
 	return 8 * (d.GetFeatures() + 1) * (d.GetFeatures() + 1)
 }
@@ -159,7 +163,7 @@ func covarianceBytes(d *taxonv1.Data) uint64 {
 // Check implements method.Method.
 func (m Method) Check(p *method.Problem) error {
 	if p.Tree.IsGraph() {
-		return fmt.Errorf("method %s needs a tree: a graph has no parents that a prior could stand around; read a "+
+		return fmt.Errorf("method %s needs a tree: a graph has no parents on which priors could be centred; read a "+
 			"hierarchy with several parents as a tree with ‹dag=first-parent›", m)
 	}
 	errs := []error{m.checkClasses(p)}
@@ -191,12 +195,12 @@ func (m Method) Check(p *method.Problem) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// OneLabelEach refuses data whose instances do not all have exactly one label.
+// OneLabelEach returns an error unless every instance has exactly one label.
 func OneLabelEach(d *taxonv1.Data) error {
 	return method.OneLabelEach(d, "likelihood "+Softmax, "‹likelihood=binary›")
 }
 
-// checkClasses reports leaves whose prior would be infinite.
+// checkClasses returns an error if the prior of some leaf would be infinite.
 func (m Method) checkClasses(p *method.Problem) error {
 	data, empty, full, which := p.Spec.GetData(), 0, 0, ""
 	for _, n := range p.Tree.Terminals() {
@@ -229,31 +233,38 @@ func (m Method) checkClasses(p *method.Problem) error {
 
 const (
 	blockLeaves = 16 // lanes of a solve (internal/methods/hblr/solver.Lanes)
-	// rangeEntries is the most numbers of a range's point, unless one column has more.
+
+	// rangeEntries bounds the entries of a range's point. Only a range of a single column may have
+	// more.
 	rangeEntries = 1 << 18
-	// There are at least minRanges, as far as each has rangeColumns columns: they share the work on internals.
+	// There are at least minRanges ranges, which share the work on internals, provided that each
+	// has rangeColumns columns.
 	minRanges, rangeColumns = 8, 64
 	maxRanges               = 1 << 12
-	// The store keeps every past round of the extrapolation. So points of more numbers use fewer.
+	// The store keeps every past round of the extrapolation, so larger points have fewer of them:
+	// somePastRounds above someEntries, and a single one above mostEntries.
 	someEntries, somePastRounds = 1 << 19, 6
 	manyEntries, fewPastRounds  = 1 << 23, 2
-	mostEntries                 = 1 << 26 // one past round
-	// maxPieces is the most steps in which a large job solves its leaves or moves its points. A step
-	// has at least PieceTasks tasks.
+	mostEntries                 = 1 << 26 // above this size, a single past round
+
+	// maxPieces bounds the number of steps in which a large job solves its leaves or moves its
+	// points. A step has at least PieceTasks tasks.
 	maxPieces = 8
+
 	// narrowTolerance is the smallest tolerance that points in float32 can reach.
 	narrowTolerance = 1e-4
 )
 
-// A job is large if its leaves' means and one point together have NarrowFrom numbers. It stores them
-// as float32, and runs in pieces. Tests lower both variables.
+// NarrowFrom is the size of a large job, in numbers of its leaves' means and one point together. A
+// large job stores them as float32 and runs in pieces of at least PieceTasks tasks. Tests lower
+// both variables.
 var NarrowFrom, PieceTasks uint64 = 1 << 25, 48
 
 // Plan implements method.Method.
 func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	d := p.Spec.GetData()
 	columns := d.GetFeatures()
-	if p.Spec.GetOptions().GetBias() > 0 {
+	if method.Bias.Number(p.Spec.GetOptions()) > 0 {
 		columns++
 	}
 	if columns == 0 || d.GetInstances() == 0 {
@@ -289,7 +300,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 		cost[b] = float64(d.GetNonzeros()+d.GetInstances()) * float64(len(detail.Block(b)))
 	}
 	history, points := detail.Memory+1, 1
-	if detail.Bounded { // a point at which the bound has fallen is thrown away
+	if detail.Bounded { // a point at which the bound has decreased is dropped
 		points = 2
 	}
 	ranges = (columns + uint64(detail.Width) - 1) / uint64(detail.Width)
@@ -302,7 +313,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 			Ranges: {Kind: method.Ranges, Count: int(ranges)},
 			Whole:  {Kind: method.Whole, Count: 1},
 		},
-		Values: []method.Value{
+		Variables: []method.Variable{
 			{Name: Leaf, Items: Blocks, Versions: 1},
 			{Name: Contribution, Items: Blocks, Versions: 1, Cut: true, By: Ranges},
 			{Name: Trace, Items: Blocks, Versions: 1},
@@ -321,41 +332,41 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 		Detail: method.Encode(detail),
 	}
 	if m.variant() == "m2" && !detail.Bounded {
-		plan.Values = append(plan.Values, method.Value{Name: Pace, Items: Ranges, Versions: 1, Whole: true})
+		plan.Variables = append(plan.Variables, method.Variable{Name: Pace, Items: Ranges, Versions: 1, Whole: true})
 	}
 	if detail.Apart() {
-		plan.Values = append(plan.Values, method.Value{Name: Slope, Items: Whole, Versions: 1})
+		plan.Variables = append(plan.Variables, method.Variable{Name: Slope, Items: Whole, Versions: 1})
 	}
 	if detail.Softmax {
-		offsets := method.Value{Name: Offset, Items: Whole, Versions: 1}
+		offsets := method.Variable{Name: Offset, Items: Whole, Versions: 1}
 		if detail.Bounded {
 			offsets.Versions = OffsetMemory + 1
-			plan.Values = append(plan.Values, method.Value{Name: OffsetF, Items: Whole, Versions: OffsetMemory + 1})
+			plan.Variables = append(plan.Variables, method.Variable{Name: OffsetF, Items: Whole, Versions: OffsetMemory + 1})
 		} else {
-			plan.Values = append(plan.Values, method.Value{Name: Couple, Items: Whole, Versions: 1},
-				method.Value{Name: JointState, Items: Blocks, Versions: 1})
+			plan.Variables = append(plan.Variables, method.Variable{Name: Couple, Items: Whole, Versions: 1},
+				method.Variable{Name: JointState, Items: Blocks, Versions: 1})
 		}
-		plan.Values = append(plan.Values, offsets,
-			method.Value{Name: Share, Items: Blocks, Versions: 1},
-			method.Value{Name: PreviousMeans, Items: Blocks, Versions: 1})
+		plan.Variables = append(plan.Variables, offsets,
+			method.Variable{Name: Share, Items: Blocks, Versions: 1},
+			method.Variable{Name: PreviousMeans, Items: Blocks, Versions: 1})
 	}
 	if detail.Fitted {
-		rate := method.Value{Name: Rate, Items: Blocks, Versions: 1}
+		rate := method.Variable{Name: Rate, Items: Blocks, Versions: 1}
 		if m.variant() == "m2" {
 			rate.Cut, rate.By = true, Ranges
 		}
-		plan.Values = append(plan.Values, rate)
+		plan.Variables = append(plan.Variables, rate)
 	}
 	if detail.Bounded {
-		plan.Values = append(plan.Values,
-			method.Value{Name: Sigma, Items: Blocks, Versions: 1},
-			method.Value{Name: EM, Items: Ranges, Versions: 2, Whole: true},
-			method.Value{Name: EMAlpha, Items: Whole, Versions: 2})
+		plan.Variables = append(plan.Variables,
+			method.Variable{Name: Sigma, Items: Blocks, Versions: 1},
+			method.Variable{Name: EM, Items: Ranges, Versions: 2, Whole: true},
+			method.Variable{Name: EMAlpha, Items: Whole, Versions: 2})
 	}
 	return plan, nil
 }
 
-// cut puts the leaves into blocks. With schedule parity those of even depth come first.
+// cut divides the leaves into blocks. With schedule parity those of even depth come first.
 func (p *Plan) cut(tree *taxonomy.Tree, parity bool) {
 	sets := [][]uint32{nil}
 	if parity {

@@ -6,106 +6,152 @@ import (
 	"taxon/coordinator/method"
 )
 
-// The lists of items, and the operations on them.
+// These are the lists of items, and the operations on them.
 const (
-	Blocks = 0 // blocks of at most sixteen leaves of one set
-	// feature ranges of Plan.Width columns each; the bias is the last column
-	Ranges = 1
-	Whole  = 2 // one item
+	// Blocks is the list of blocks of at most sixteen leaves of one set.
+	Blocks = 0
 
-	OpLeaves = "leaves" // of a block: solves its leaves' means. Parameters: Leaves
-	// soft-max, of the whole: computes the offset of each row. Parameters: Partition
+	// Ranges is the list of feature ranges of Plan.Width columns each. The bias is the last column.
+	Ranges = 1
+
+	// Whole is the list of a single item, for operations on everything.
+	Whole = 2
+
+	// OpLeaves solves the means of a block's leaves. Its parameters are Leaves.
+	OpLeaves = "leaves"
+
+	// OpPartition computes, for the whole of a soft-max, the offset of each row. Its parameters are
+	// Partition.
 	OpPartition = "partition"
-	// soft-max, of a block: computes what its solved leaves contribute to their parents. No parameters
+
+	// OpContribute computes, for a block of a soft-max, the contributions of its solved leaves to
+	// their parents. It has no parameters.
 	OpContribute = "tell"
-	// of a range: updates the internals' means, and M2's precisions. Parameters: Internals
+
+	// OpInternals updates the internals' means of a range, and M2's precisions. Its parameters are
+	// Internals.
 	OpInternals = "internals"
-	// of the whole: updates the precisions of M1 and M3, and measures how far the point has moved. Parameters: Gamma
+
+	// OpGamma updates, for the whole, the precisions of M1 and M3, and measures how far the point
+	// has moved. Its parameters are Gamma.
 	OpGamma = "gamma"
-	// of a range, or the whole: computes the next point. Parameters: Move
+
+	// OpMove computes the next point of a range, or of the whole. Its parameters are Move.
 	OpMove = "move"
-	// of the whole: computes figures of the precisions. No parameters
+
+	// OpSummary computes statistics of all precisions. It has no parameters.
 	OpSummary = "summary"
-	// of a block: writes its leaves' means, variances and precisions. No parameters
-	OpEmit     = "emit"
-	OpEmitMean = "emit-mean" // of a range: writes the internals' means. No parameters
-	// of a range (M2) or the whole: writes the internals' precisions. No parameters
+
+	// OpEmit writes the means, variances and precisions of a block's leaves. It has no parameters.
+	OpEmit = "emit"
+
+	// OpEmitMean writes the internals' means of a range. It has no parameters.
+	OpEmitMean = "emit-mean"
+
+	// OpEmitAlpha writes the internals' precisions, of a range (M2) or of the whole. It has no
+	// parameters.
 	OpEmitAlpha = "emit-prec"
-	// of a block: computes the priors' rates from logistic regressions. No parameters
+
+	// OpFit computes, for a block, the priors' rates from logistic regressions. It has no
+	// parameters.
 	OpFit = "fit"
 )
 
-// Families of values. A point x holds the internals' means and the logarithms of the
-// precisions. G(x) is the point after a round of all updates, and F = G(x) - x. Points lie by
-// feature range; the precisions of M1 and M3 lie apart, with the whole.
+// These are the families of values. A point x holds the internals' means and the logarithms of the
+// precisions. G(x) is the point after a round of all updates, and F = G(x) - x. Points are stored
+// by feature range; the precisions of M1 and M3 are stored separately, with the whole.
 const (
-	Leaf = "leaf" // of a block: its leaves' means
-	// of a block, cut by ranges: its leaves' share in their parents' update (internal/methods/hblr/solver.Contribution)
+	// Leaf holds a block's leaves' means.
+	Leaf = "leaf"
+
+	// Contribution holds a block's contributions to the updates of its parents, cut by ranges
+	// (internal/methods/hblr/solver.Contribution).
 	Contribution = "pull"
-	Trace        = "trace" // of a block: for each leaf, sums over the features
-	// soft-max, of a block: by row and by column, what it says to the others
-	// (internal/methods/hblr/solver.Told, or Bounded.Share and Block.Drift)
+
+	// Trace holds, for each leaf of a block, sums over the features.
+	Trace = "trace"
+
+	// Share is the message of a block of a soft-max to the others, by row and by column
+	// (internal/methods/hblr/solver.Message, or Bounded.Share and Block.Drift).
 	Share = "share"
-	// soft-max, of a block: its part of Newton's system (internal/methods/hblr/solver.Joint)
+
+	// JointState is a block's part of Newton's system for a soft-max
+	// (internal/methods/hblr/solver.Joint).
 	JointState = "joint"
-	// soft-max, of a block: its leaves' means at the end of the previous round
+
+	// PreviousMeans holds the leaves' means of a block of a soft-max at the end of the previous
+	// round.
 	PreviousMeans = "told"
-	// of a range, cut by blocks: the parents' means, and M2's precisions, that a block's leaves need
+
+	// Above holds the part of a range's point that a block's leaves need, cut by blocks: their
+	// parents' means, and M2's precisions.
 	Above = "above"
-	// of a range: with schedule parity, the point in the middle of a round
+
+	// Half holds, with schedule parity, a range's point in the middle of a round.
 	Half = "half"
-	// variational, of a block: the square roots of its leaves' variances
+
+	// Sigma holds, with variational inference, the square roots of the variances of a block's
+	// leaves.
 	Sigma = "sigma"
-	// of a range: for each internal, sums over the range's features
+
+	// Part holds, for each internal, sums over a range's features.
 	Part = "part"
-	// of a block: its leaves' fitted rates. M2: cut by ranges, and summed by parent
+
+	// Rate holds the fitted rates of a block's leaves. Those of M2 are cut by ranges and summed by
+	// parent.
 	Rate = "rate"
 
-	// Soft-max, of the whole. Offset holds a number for each row that stands for all leaves
-	// (internal/methods/hblr/solver.Block.Offset). With partial MAP it also holds Soften of each row
-	// and the vector by which all leaves move (internal/methods/hblr/solver/joint.go), and Couple
-	// holds c and v of the last direction (solver.Rows.Couple). In variational inference OffsetF is
-	// the difference between the last two offsets.
+	// Offset, OffsetF and Couple are values of the whole of a soft-max. Offset holds a number for
+	// each row that represents all leaves (internal/methods/hblr/solver.Block.Offset). With partial
+	// MAP it also holds Soften of each row and the vector by which all leaves move
+	// (internal/methods/hblr/solver/joint.go), and Couple holds c and v of the last direction
+	// (solver.Rows.Couple). With variational inference OffsetF is the difference between the last
+	// two offsets.
 	Offset, OffsetF, Couple = "tie", "tief", "couple"
 
-	X, G, F                = "x", "g", "f"                // of a range
-	XAlpha, GAlpha, FAlpha = "xalpha", "galpha", "falpha" // of the whole
-	// EM holds a range's precisions after the paper's own step (M2), EMAlpha those of the whole.
+	X, G, F                = "x", "g", "f"                // values of a range
+	XAlpha, GAlpha, FAlpha = "xalpha", "galpha", "falpha" // values of the whole
+	// EM holds a range's precisions after the paper's own step (M2). EMAlpha holds those of the
+	// whole.
 	EM, EMAlpha = "em", "emalpha"
-	// Pace holds, for each of M2's precisions in a range, the factor by which its steps are multiplied
-	// (internal/methods/hblr/solver.Pace).
+
+	// Pace holds, for each of M2's precisions in a range, the factor by which its steps are
+	// multiplied (internal/methods/hblr/solver.Pace).
 	Pace = "pace"
-	// Slope holds, of the whole, for each node's precision the slope of its residual, and after all slopes the last
-	// moves (internal/methods/hblr/solver.Secant).
+
+	// Slope holds, for the precision of each node, the slope of its residual, and after all slopes
+	// the last moves (internal/methods/hblr/solver.Secant). It is a value of the whole.
 	Slope = "slope"
 )
 
 // OffsetMemory is the number of older offsets that the extrapolation of offsets uses.
 const OffsetMemory = 8
 
-// Memory is the number of older points that the extrapolation of points uses, if points are
-// small. Plan.Memory is the job's own number.
+// Memory is the largest number of older points that the extrapolation of points uses. Plan.Memory
+// is the job's own number, which is smaller for large points.
 const Memory = 20
 
-// Figures of a task, by their place in method.Sums. After them come the inner products F_0.F_j
-// of the current point with past ones, j = 0..Memory.
+// These are the figures of a task, by their index in method.Sums. After them come the inner
+// products F_0.F_j of the current point's residual with past ones, j = 0..Memory.
 const (
-	// of leaves, partition and internals: its share of the negative log posterior
+	// SumObjective is a task's part of the negative log posterior, from leaves, partition and
+	// internals.
 	SumObjective = iota
-	// the greatest change; partition: of an offset; internals: of a precision, relative; gamma: of a
-	// mean or precision, relative
+
+	// SumChange is the largest change: from partition that of an offset, from internals that of a
+	// precision, and from gamma that of a mean or precision. The last two are relative.
 	SumChange
-	SumMeans  // gamma: the greatest change of a mean, relative
-	SumStep   // move: ||x - previous x||^2
-	SumNorm   // internals: ||means||^2
-	SumPasses // leaves: passes over the data
-	SumLow    // summary: least, median and greatest precision
+	SumMeans  // from gamma: the largest relative change of a mean
+	SumStep   // from move: ||x - previous x||^2
+	SumNorm   // from internals: ||means||^2
+	SumPasses // from leaves: passes over the data
+	SumLow    // from summary: the least, median and largest precision
 	SumMedian
 	SumHigh
 	sumProducts
 )
 
-// Figures is the number of a task's sums.
+// Figures is the number of a task's figures.
 const Figures = sumProducts + Memory + 1
 
 func sumNames() []method.Sum {
@@ -117,121 +163,175 @@ func sumNames() []method.Sum {
 	return out
 }
 
-// Figures of a step of Newton's method over all leaves, in the places of products.
+// These are the figures of a step of Newton's method over all leaves. They take the places of the
+// inner products.
 const (
 	SumGamma = sumProducts + iota
 	SumDelta
 	SumSlope
 )
 
-// Product is the place of F_0.F_j in a task's sums.
+// Product returns the index of F_0.F_j in a task's figures.
 func Product(j int) int { return sumProducts + j }
 
-// Leaves are the parameters of OpLeaves.
+// Leaves holds the parameters of OpLeaves.
 type Leaves struct {
-	Tolerance float64 // relative accuracy of the leaves' gradients
-	// soft-max by partial MAP: a step of Newton's method over all leaves
+	// Tolerance is the relative accuracy of the leaves' gradients.
+	Tolerance float64
+
+	// Joint makes the task a step of Newton's method over all leaves, for a soft-max by partial
+	// MAP. It is nil for other likelihoods.
 	Joint *Joint `json:",omitempty"`
-	// Mix, of a variational soft-max, gives the offsets that the leaves are solved with: sum_j Mix[j] Offset_j,
-	// where Offset_0 are the last ones.
+
+	// Mix holds the coefficients of the offsets with which the leaves of a variational soft-max are
+	// solved: sum_j Mix[j] Offset_j, where Offset_0 are the last ones.
 	Mix []float64 `json:",omitempty"`
-	// SharesOnly, of a variational soft-max: the leaves are not solved, only their shares are computed.
+
+	// SharesOnly skips the solve of the leaves of a variational soft-max and only computes their
+	// shares.
 	SharesOnly bool `json:",omitempty"`
 }
 
-// Joint are the parameters of a step of Newton's method over all leaves (internal/methods/hblr/solver/joint.go).
+// Joint holds the parameters of a step of Newton's method over all leaves
+// (internal/methods/hblr/solver/joint.go).
 type Joint struct {
-	Mode        JointMode
-	Alpha, Beta float64 `json:",omitempty"` // JointTurn
-	// JointNewton: of the step that w moves by; JointSearch: of the step that is tried
+	Mode JointMode
+
+	// Alpha and Beta are the coefficients of the conjugate gradients, for JointTurn.
+	Alpha, Beta float64 `json:",omitempty"`
+
+	// Length is the length of the step: for JointNewton of the step that w takes, for JointSearch
+	// of the trial step.
 	Length float64 `json:",omitempty"`
-	Slope  bool    `json:",omitempty"` // JointSearch: the slope is asked for, too
-	Plain  bool    `json:",omitempty"` // JointNewton: the curvature is that of f, of all rows
+
+	// Slope requests the slope at the end of a trial step, for JointSearch.
+	Slope bool `json:",omitempty"`
+
+	// Plain selects the curvature of f at all rows, for JointNewton.
+	Plain bool `json:",omitempty"`
 }
 
-// JointMode is what a step does.
+// JointMode is the kind of a step of Newton's method.
 type JointMode string
 
-// Modes. After each, OpPartition makes of what the blocks say what they need next.
+// These are the modes. After each step of the blocks, OpPartition computes the inputs of the next
+// step from the messages of the blocks.
 const (
-	JointStart  JointMode = "start"  // the scores at the new point
-	JointNewton JointMode = "newton" // the leaves move; gradient and curvature there
-	JointTurn   JointMode = "turn"   // an iteration of conjugate gradients
-	JointSearch JointMode = "search" // the scores at the end of the step
+	JointStart  JointMode = "start"  // computes the scores at the new point
+	JointNewton JointMode = "newton" // moves the leaves; computes gradient and curvature there
+	JointTurn   JointMode = "turn"   // runs one conjugate gradient iteration
+	JointSearch JointMode = "search" // computes the scores at the end of the step
 )
 
-// NeedsOffset says whether the step reads the offsets: they are those of the leaves as stored.
+// NeedsOffset reports whether the step reads the offsets, which are those of the stored leaves.
 func (p *Joint) NeedsOffset() bool {
 	return p.Mode == JointNewton || p.Mode == JointSearch && p.Slope
 }
 
-// Partition are the parameters of OpPartition.
+// Partition holds the parameters of OpPartition.
 type Partition struct {
-	Joint JointMode `json:",omitempty"` // soft-max by partial MAP: what the blocks have done
-	// as in Leaves: the offsets that the leaves were solved with
-	Mix  []float64 `json:",omitempty"`
-	Past int       // number of past offsets to make inner products with
+	// Joint is the mode of the preceding step of the blocks, for a soft-max by partial MAP.
+	Joint JointMode `json:",omitempty"`
+
+	// Mix is Leaves.Mix of the preceding solve.
+	Mix []float64 `json:",omitempty"`
+
+	// Past is the number of past offsets with which inner products are computed.
+	Past int
 }
 
-// Internals are the parameters of OpInternals.
+// Internals holds the parameters of OpInternals.
 type Internals struct {
-	// -1: all internals at once; 1: those of odd depth; 0: those of even depth
-	Set  int
-	Half bool `json:",omitempty"` // start from Half, where the update of the other set ended
-	// this ends the round: write G and F, and make the inner products
-	End  bool
-	Past int // number of past rounds to make inner products with
+	// Set selects the internals: -1 stands for all at once, 1 for those of odd depth and 0 for
+	// those of even depth.
+	Set int
+
+	// Half starts the update from the value Half, the result of the update of the other set.
+	Half bool `json:",omitempty"`
+
+	// End says that this is the last update of the round, which writes G and F and computes the
+	// inner products.
+	End bool
+
+	// Past is the number of past rounds with which inner products are computed.
+	Past int
 }
 
-// Gamma are the parameters of OpGamma.
+// Gamma holds the parameters of OpGamma.
 type Gamma struct {
-	Past int // number of past rounds to make inner products with
+	// Past is the number of past rounds with which inner products are computed.
+	Past int
 }
 
-// Move are the parameters of OpMove. Without Back the next point is sum_j Mix[j] G_j, where G_0
-// is the last one. With Back the last point is dropped. The next point is then the one before
-// it, with one part updated: its means taken from G, or its precisions from the paper's step.
+// Move holds the parameters of OpMove. If Back is 0, the next point is sum_j Mix[j] G_j, where G_0
+// is the last one. Otherwise the last point is dropped, and the next point is the one before it
+// with one part updated: its means are taken from G, or its precisions from the paper's step.
 type Move struct {
 	Mix  []float64
 	Back Back `json:",omitempty"`
-	// M2: each precision's step is multiplied by a factor of its own
+
+	// Paced multiplies the step of each of M2's precisions by a factor of its own.
 	Paced bool `json:",omitempty"`
-	// M1 and M3: each precision goes by its own secant, and Mix is of the means alone
+
+	// Apart moves each precision of M1 or M3 by its own secant. Mix then applies to the means only.
 	Apart bool `json:",omitempty"`
 }
 
-// Back says which part of a point is updated after the last point was dropped. 0: none was.
+// Back names the part of a point that is updated after the last point was dropped. It is 0 if no
+// point was dropped.
 type Back uint8
 
-// Parts of a point.
+// These are the parts of a point.
 const (
 	BackMeans Back = 1 + iota
 	BackPrecisions
 )
 
-// Plan is method.Plan.Detail.
+// Plan is the content of method.Plan.Detail.
 type Plan struct {
-	Variant string   // m1, m2, m3
-	Bounded bool     // variational: every update maximises the same lower bound
-	Softmax bool     `json:",omitempty"` // the likelihood is a soft-max over all leaves
-	Fitted  bool     `json:",omitempty"` // the priors' rates come from logistic regressions
-	Width   uint32   // columns of a range; the last one may have fewer
-	Begin   []uint32 // block b has the nodes Nodes[Begin[b]:Begin[b+1]]
-	Nodes   []uint32 // leaves
-	// schedule parity: set s has the blocks [Sets[s], Sets[s+1]). Empty: all blocks are one set
-	Sets   []uint32
-	Memory int  // number of older points that the extrapolation uses
-	Narrow bool `json:",omitempty"` // means, contributions and points are stored as float32
-	// number of steps in which leaves are solved, and in which points are moved
+	// Variant is "m1", "m2" or "m3".
+	Variant string
+
+	// Bounded selects variational inference, in which every update maximises the same lower bound.
+	Bounded bool
+
+	// Softmax selects the likelihood of a soft-max over all leaves.
+	Softmax bool `json:",omitempty"`
+
+	// Fitted says that the priors' rates come from logistic regressions.
+	Fitted bool `json:",omitempty"`
+
+	// Width is the number of columns of a range. The last range may have fewer.
+	Width uint32
+
+	// Begin divides Nodes into blocks: block b has the leaves Nodes[Begin[b]:Begin[b+1]].
+	Begin []uint32
+
+	// Nodes lists the leaves, block by block.
+	Nodes []uint32
+
+	// Sets divides the blocks with schedule parity: set s has the blocks [Sets[s], Sets[s+1]). If
+	// it is empty, all blocks are one set.
+	Sets []uint32
+
+	// Memory is the number of older points that the extrapolation uses.
+	Memory int
+
+	// Narrow stores means, contributions and points as float32.
+	Narrow bool `json:",omitempty"`
+
+	// Pieces is the number of steps in which the leaves are solved, and in which points are moved.
 	Pieces uint32
 }
 
-// Apart says whether each precision goes by its own secant, and only means are extrapolated. In a large job precisions
-// of many families turn about their fixed points, each at a rate of its own, and few past rounds are remembered.
+// Apart reports whether each precision moves by its own secant, while only the means are
+// extrapolated. In a large job, the precisions of many families oscillate around their fixed
+// points, each at its own rate, and only a few past rounds are stored.
 func (p *Plan) Apart() bool { return p.Narrow && p.Variant != "m2" }
 
-// Share is the share of the bound of the leaves' curvature by which the internals step
-// (internal/methods/hblr/solver.Tree.Solve). The bound is tight in one direction alone.
+// Share is the share of the bound on the leaves' curvature that determines the step of the
+// internals (internal/methods/hblr/solver.Tree.Solve). The full bound is tight in one direction
+// only.
 func (p *Plan) Share() float64 {
 	if p.Apart() {
 		return 0.5
@@ -242,7 +342,7 @@ func (p *Plan) Share() float64 {
 // Block returns the leaves of block b.
 func (p *Plan) Block(b int) []uint32 { return p.Nodes[p.Begin[b]:p.Begin[b+1]] }
 
-// Detail reads the detail of a plan that this package has made.
+// Detail decodes the detail of a plan made by this package.
 func Detail(detail []byte) (*Plan, error) {
 	p := &Plan{}
 	if err := method.Decode(detail, p); err != nil {

@@ -6,31 +6,34 @@ import (
 	"taxon/coordinator/method"
 )
 
-// partition is the iteration within a round of a variational soft-max. Leaves are solved with a number for
-// each row instead of the other leaves. Then the numbers are recomputed from the leaves, until
-// they stop changing. The leaves are then at their joint maximum.
+// partition is the iteration within a round of a variational soft-max. Each leaf is solved with a
+// number for each row, the offset, in place of the other leaves. The offsets are then recomputed
+// from the leaves, until they converge. The leaves are then at their joint maximum.
 type partition struct {
-	First bool      `json:",omitempty"` // the job begins: no offset is known yet
-	Mix   []float64 `json:",omitempty"` // Leaves.Mix of the solve under way
-	// number of past offsets that the extrapolation uses, of this round
+	First bool      `json:",omitempty"` // the job begins: no offset is known
+	Mix   []float64 `json:",omitempty"` // Leaves.Mix of the current solve
+
+	// Past is the number of past offsets of this round that the extrapolation uses.
 	Past    int
-	Count   int     // solves that have ended in this round
-	Last    float64 // objective of the last one
+	Count   int     // solves completed in this round
+	Last    float64 // objective after the last solve
 	History history
 }
 
 const (
-	// most solves of a round; the next round continues where they ended
+	// maxSolves bounds the solves of a round. The next round continues from their result.
 	maxSolves = 300
-	// rounding error of offsets: no smaller tolerance is asked of them
+
+	// offsetNoise is the rounding error of offsets, and thus the smallest tolerance for them.
 	offsetNoise = 1e-13
+
 	// boundOffset is the loosest tolerance of a variational job. The bound is flat at the best
-	// offset, so an error costs its square only. If the bound falls because of it, goBack
-	// notices.
+	// offset, so an error lowers it by its square only. If the bound decreases because of the
+	// error, goBack handles it.
 	boundOffset = 1e-3
 )
 
-// softmax adds what the leaves of a soft-max read and write.
+// softmax adds the reads and writes of the leaves of a soft-max.
 func (d *driver) softmax(blocks *method.Tasks) {
 	p := Leaves{Tolerance: d.leafTolerance(), Mix: d.Partition.Mix, SharesOnly: d.Partition.First}
 	blocks.Params, blocks.Writes = method.Encode(p), []string{Leaf, Share}
@@ -42,7 +45,7 @@ func (d *driver) softmax(blocks *method.Tasks) {
 	}
 }
 
-// partition is the task that recomputes the offsets.
+// partition returns the task that recomputes the offsets.
 func (d *driver) partition(whole method.Tasks) method.Tasks {
 	whole.Op, whole.Params = OpPartition, method.Encode(Partition{Mix: d.Partition.Mix, Past: d.Partition.Past})
 	whole.Reads, whole.Writes = []method.Read{{Value: Share, All: true}}, []string{Offset, OffsetF}
@@ -55,8 +58,8 @@ func (d *driver) partition(whole method.Tasks) method.Tasks {
 	return whole
 }
 
-// contribute is the task of the blocks that ends the leaves' part of a round: it computes what they
-// contribute to their parents.
+// contribute returns the blocks' task that ends the leaves' part of a round: it computes their
+// contributions to their parents.
 func (d *driver) contribute(blocks method.Tasks) method.Tasks {
 	blocks.Op, blocks.Params = OpContribute, method.Encode(struct{}{})
 	blocks.Reads = []method.Read{{Value: Above, All: true}, {Value: XAlpha, All: true}, {Value: Leaf},
@@ -68,7 +71,8 @@ func (d *driver) contribute(blocks method.Tasks) method.Tasks {
 	return blocks
 }
 
-// endSolve ends a solve of the leaves: their contributions come next, or another solve.
+// endSolve processes the result of a solve of the leaves. Their contributions come next, or another
+// solve.
 func (d *driver) endSolve(total method.Sums) {
 	t := d.Partition
 	if t.First {
@@ -83,7 +87,7 @@ func (d *driver) endSolve(total method.Sums) {
 		}
 	}
 	if t.Count++; total[SumChange] <= enough || t.Count >= maxSolves || d.state.TimeUp && !d.plan.Bounded {
-		// a bound must not fall for want of time
+		// even if the time is up, the bound must not decrease
 		d.Stage = stageContribute
 		return
 	}

@@ -10,8 +10,8 @@ import (
 	"taxon/internal/methods/hblr/solver"
 )
 
-// sigma reads the square roots of a block's variances; before the first solve they are those of
-// the prior.
+// sigma reads the square roots of the variances of a block's leaves. Before the first solve they
+// are those of the prior.
 func (k *task) sigma(ctx context.Context, b *solver.Block) (sigmas, error) {
 	j, lanes := k.job, len(b.Positive)
 	v, err := k.own(ctx, params.Sigma, 0, j.columns*lanes, func() []float64 {
@@ -26,7 +26,7 @@ func (k *task) sigma(ctx context.Context, b *solver.Block) (sigmas, error) {
 	return sigmas{v, lanes}, err
 }
 
-// sigmas are a block's, columns x lanes.
+// sigmas holds the square roots of a block's variances, columns x lanes.
 type sigmas struct {
 	v     []float64
 	lanes int
@@ -46,7 +46,7 @@ func (k *task) boundedLeaves(ctx context.Context, b *solver.Block, before []floa
 	if err != nil {
 		return nil, err
 	}
-	sigma.v = slices.Clone(sigma.v) // the store owns what was read
+	sigma.v = slices.Clone(sigma.v) // the store owns the slice that was read
 	w, sums := slices.Clone(before), make(method.Sums, params.Figures)
 	var contribution *solver.Contribution
 	var trace []float64
@@ -66,11 +66,12 @@ func (k *task) boundedLeaves(ctx context.Context, b *solver.Block, before []floa
 	return sums, k.Put(ctx, values, nil)
 }
 
-// share holds, for each row, sums over leaves of a soft-max (internal/methods/hblr/solver.Bounded.Share).
+// share holds, for each row, sums over the leaves of a block
+// (internal/methods/hblr/solver.Bounded.Share).
 type share struct{ tau, pull []float64 }
 
-// solveBounded solves a block's leaves. It writes bounds of their losses' curvature to bound, and
-// adds their shares to shares, unless these are nil.
+// solveBounded solves a block's leaves. It writes bounds on the curvature of their losses to bound,
+// and adds their shares to shares unless these are nil.
 func (j *job) solveBounded(ctx context.Context, s *solver.Full, b *solver.Block, w, sigma, bound []float64,
 	tolerance float64, sums method.Sums, shares *share) error {
 	if j.full {
@@ -79,7 +80,7 @@ func (j *job) solveBounded(ctx context.Context, s *solver.Full, b *solver.Block,
 	return j.solveAll(ctx, &s.Bounded, b, w, sigma, bound, tolerance, sums, shares)
 }
 
-// solveAll solves leaves side by side, with diagonal covariances.
+// solveAll solves all leaves of a block together, with diagonal covariances.
 func (j *job) solveAll(ctx context.Context, s *solver.Bounded, b *solver.Block, w, sigma, bound []float64,
 	tolerance float64, sums method.Sums, shares *share) error {
 	s.Open(j.rows, b)

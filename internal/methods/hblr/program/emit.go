@@ -10,7 +10,8 @@ import (
 	"taxon/worker/program"
 )
 
-// record gathers a node's columns: its mean, and then variances and precisions (internal/model/form).
+// record collects the columns of a node: its mean, followed by variances and precisions
+// (internal/model/form).
 type record struct {
 	program.NodeWeights
 	width int
@@ -26,7 +27,7 @@ func (r *record) add(column int, value float32) {
 	}
 }
 
-// precision adds a precision of column f, in two halves.
+// precision adds a precision of column f, split into two float32.
 func (r *record) precision(f int, x float64) {
 	high, low := form.SplitFloat64(x)
 	at := form.PrecisionColumn(r.width, f)

@@ -12,11 +12,11 @@ import (
 	"taxon/worker/program"
 )
 
-// fitTolerance is the relative tolerance of the logistic regressions that priors come from.
+// fitTolerance is the relative tolerance of the logistic regressions from which priors are derived.
 const fitTolerance = 1e-9
 
-// fit runs OpFit: each leaf as blr with C = 1 has it, and the rate of its precision's prior,
-// b = [I^-1]_ii with I = sum_x p (1-p) x x' ([TKDD] 3.4).
+// fit runs OpFit. It solves each leaf as blr with C = 1 does, and computes the rate of its
+// precision's prior, b = [I^-1]_ii with I = sum_x p (1-p) x x' ([TKDD] 3.4).
 func (k *task) fit(ctx context.Context) (method.Sums, error) {
 	j := k.job
 	if err := k.item(params.Blocks, len(j.slots), &struct{}{}); err != nil {
@@ -63,7 +63,7 @@ func (k *task) fit(ctx context.Context) (method.Sums, error) {
 	return make(method.Sums, params.Figures), k.Put(ctx, values, nil)
 }
 
-// prior is the prior of the precisions; for M2 at this range's columns.
+// prior returns the prior of the precisions. For M2 it is that of this range's columns.
 func (k *task) prior(ctx context.Context) (solver.Prior, error) {
 	j := k.job
 	switch {

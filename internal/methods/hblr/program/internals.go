@@ -13,7 +13,7 @@ import (
 	"taxon/worker/program"
 )
 
-// Sums over a range's features that its value Part holds for each internal:
+// The value Part of a range holds these sums over its features for each internal:
 const (
 	partDistance = iota // ||mu - mu_parent||^2 of G
 	partNorm            // ||mu||^2
@@ -77,7 +77,8 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 		sums[params.SumObjective] = j.tree.Penalty(j.variant, alpha, x[:len(g)], columns)
 		at, scale := g, j.scale[lo:hi]
 		if j.bounded {
-			// precisions are updated at the means of x, as they may be all that is updated
+			// the precisions are updated at the means of x, because they may be the only part that
+			// is updated
 			at = x[:len(g)]
 			if j.m2() {
 				sums[params.SumObjective] += j.tree.Negative(j.variant, alpha, prior, scale, 1)
@@ -103,7 +104,8 @@ func (k *task) internals(ctx context.Context) (method.Sums, error) {
 	return sums, k.Put(ctx, append(values, k.value(params.Part, part)), nil)
 }
 
-// shape computes the value Part of a range from means, and from a point x and what it becomes, g.
+// shape computes the value Part of a range from the means, and from a point x and the result g of
+// its update.
 func (j *job) shape(mean, g, x []float64, columns int) []float64 {
 	distance, norm := j.tree.Squares(mean, columns)
 	out := make([]float64, partLength*len(norm))
@@ -114,8 +116,8 @@ func (j *job) shape(mean, g, x []float64, columns int) []float64 {
 	return out
 }
 
-// residual makes the values G and F = G - x of a point x. It puts the inner products F_0.F_j with
-// past rounds into the sums.
+// residual returns the values G and F = G - x at a point x. It adds the inner products F_0.F_j with
+// past rounds to the sums.
 func (k *task) residual(ctx context.Context, sums method.Sums, x, g []float64, gName, fName string,
 	past int) ([]store.Value, error) {
 	f := subtract(g, x)
@@ -133,13 +135,13 @@ func (k *task) residual(ctx context.Context, sums method.Sums, x, g []float64, g
 	return []store.Value{k.value(gName, g), k.value(fName, f)}, nil
 }
 
-// contributions cuts a block's contribution by range.
+// contributions divides a block's contribution by ranges.
 func (k *task) contributions(contribution *solver.Contribution) []store.Value {
 	return k.cut(params.Contribution, contribution.Fields())
 }
 
-// cut makes a value for each range out of fields that have a row for each slot. A value has slot
-// after slot, and in a slot field after field.
+// cut returns a value for each range from fields that have a row for each slot. A value holds slot
+// after slot, and within a slot field after field.
 func (k *task) cut(family string, fields [][]float64) (values []store.Value) {
 	j := k.job
 	for r := range j.ranges {
@@ -155,15 +157,15 @@ func (k *task) cut(family string, fields [][]float64) (values []store.Value) {
 	return values
 }
 
-// contribution adds up the contributions of all blocks at this range's columns.
+// contribution returns the sum of the contributions of all blocks at this range's columns.
 func (k *task) contribution(ctx context.Context) (*solver.Contribution, error) {
 	lo, hi := k.job.bounds(k.Item)
 	sum := solver.NewContribution(k.job.variant, len(k.job.tree.Nodes)*(hi-lo))
 	return sum, k.addUp(ctx, params.Contribution, sum.Fields())
 }
 
-// addUp adds to fields, which have a row for each internal, what all blocks have written for this
-// range.
+// addUp adds the values that all blocks have written for this range to fields, which have a row for
+// each internal.
 func (k *task) addUp(ctx context.Context, family string, fields [][]float64) error {
 	j := k.job
 	places := k.All(family, 0)
@@ -174,7 +176,8 @@ func (k *task) addUp(ctx context.Context, family string, fields [][]float64) err
 	lo, hi := j.bounds(k.Item)
 	columns := hi - lo
 	for b, at := range places {
-		if at.Step == 0 { // schedule parity: leaves that have not been solved yet
+		// with schedule parity: these leaves have not been solved yet
+		if at.Step == 0 {
 			continue
 		}
 		slots := j.slots[b]
@@ -254,8 +257,8 @@ func (k *task) gamma(ctx context.Context) (method.Sums, error) {
 	return sums, k.Put(ctx, values, nil)
 }
 
-// traces adds up the values Trace and Part for each node. It also returns the greatest change of a
-// mean, relative to the largest mean.
+// traces sums the values Trace and Part for each node. It also returns the largest change of a mean,
+// relative to the largest mean.
 func (k *task) traces(ctx context.Context) (below solver.Below, change float64, err error) {
 	j := k.job
 	n := len(j.tree.Parent)

@@ -1,5 +1,6 @@
 // Package program runs the tasks of hierarchical Bayesian logistic regression.
-// internal/methods/hblr/plan has the problem, the steps and the symbols, and internal/methods/hblr/solver the maths.
+// internal/methods/hblr/plan describes the problem, the steps and the symbols, and
+// internal/methods/hblr/solver has the maths.
 package program
 
 import (
@@ -19,13 +20,13 @@ import (
 
 func init() { program.Register(Method("hblr-m1"), Method("hblr-m2"), Method("hblr-m3")) }
 
-// Method is a variant by its name.
+// Method is a variant, by its name.
 type Method string
 
 // Name implements program.Method.
 func (m Method) Name() string { return string(m) }
 
-// job is shared by all tasks. Read-only.
+// job holds the data that all tasks share. It is read-only.
 type job struct {
 	id       string
 	plan     *params.Plan
@@ -33,24 +34,27 @@ type job struct {
 	rows     solver.Rows
 	tree     *solver.Tree
 	depth    []int32
-	positive [][]uint32   // node -> rows of its class
-	scale    []float64    // by column; 0: the feature does not occur
-	occur    int          // features that occur
-	mean     float64      // of their scales
-	often    []float64    // --prior-scale df: how often each feature occurs
-	prior    solver.Prior // with fitted rates, where the job starts: fit.go
+	positive [][]uint32 // node -> rows of its class
+	scale    []float64  // scale of each column; 0 for a feature that does not occur
+	occur    int        // number of features that occur
+	mean     float64    // mean of their scales
+	often    []float64  // frequency of each feature, with --prior-scale df
+	// the priors; with fitted rates, those at the start (fit.go)
+	prior    solver.Prior
 	settings params.Settings
 	bounded  bool // variational
-	full     bool // with whole covariances
+	full     bool // full covariances
 	softmax  bool
 	columns  int
 	ranges   int
-	// block -> the distinct parents of its leaves, internals by place
+
+	// slots maps a block to the distinct parents of its leaves, as indices of internals.
 	slots [][]int32
-	free  sync.Pool // *hblr.Scratch; variational: *hblr.Full
+	// free holds *solver.Scratch, or *solver.Full with variational inference.
+	free sync.Pool
 }
 
-// variants by their names in the plan.
+// variants maps names in the plan to variants.
 var variants = map[string]solver.Variant{"m1": solver.M1, "m2": solver.M2, "m3": solver.M3}
 
 // Open implements program.Method.
@@ -70,7 +74,7 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 	j := &job{
 		id: p.ID, plan: plan, variant: variants[plan.Variant], tree: solver.NewTree(p.Tree.Parent, p.Tree.Leaf),
 		depth:  p.Tree.Depth,
-		rows:   solver.Rows{X: p.Set.Matrix, Bias: p.Spec.GetOptions().GetBias(), Weight: p.Set.Weight},
+		rows:   solver.Rows{X: p.Set.Matrix, Bias: settings.Bias, Weight: p.Set.Weight},
 		ranges: int(p.Plan.GetItems()[params.Ranges].GetCount()),
 	}
 	kernel, err := mapper.ParseKernel(os.Getenv(program.KernelVariable))
@@ -138,7 +142,7 @@ func (j *job) setPrior(tree *taxonomy.Tree) error {
 	return nil
 }
 
-// setScale finds the scales of the priors' rates, by feature and for all features.
+// setScale computes the scales of the priors' rates, per feature and for all features.
 func (j *job) setScale() error {
 	s := j.settings
 	j.scale = j.rows.DiagonalScales()
@@ -161,7 +165,7 @@ func (j *job) setScale() error {
 var errNoInverse = errors.New("prior-inverse full: a feature follows from others, so their information has no " +
 	"inverse: leave it out")
 
-// forAll is the one scale for all features.
+// forAll returns the common scale of all features.
 func (j *job) forAll(scale []float64) float64 {
 	if j.settings.Scale == params.ScaleMedian {
 		return solver.Median(scale)
@@ -170,7 +174,8 @@ func (j *job) forAll(scale []float64) float64 {
 	return mean
 }
 
-// above is the index of a leaf's parent among the internals. -1: the zero vector.
+// above returns the index of a leaf's parent among the internals. It is -1 if the zero vector is
+// the parent.
 func (j *job) above(leaf uint32) int32 {
 	if up := j.tree.Parent[leaf]; up >= 0 {
 		return j.tree.Internal[up]
@@ -178,15 +183,15 @@ func (j *job) above(leaf uint32) int32 {
 	return -1
 }
 
-// m2 says whether there is a precision for each feature.
+// m2 reports whether each feature has a precision of its own.
 func (j *job) m2() bool { return j.variant == solver.M2 }
 
-// bounds are the columns of a range.
+// bounds returns the columns [lo, hi) of a range.
 func (j *job) bounds(r int) (lo, hi int) {
 	return r * int(j.plan.Width), min((r+1)*int(j.plan.Width), j.columns)
 }
 
-// size is the length of a range's point.
+// size returns the length of a range's point.
 func (j *job) size(r int) int {
 	lo, hi := j.bounds(r)
 	n := len(j.tree.Nodes) * (hi - lo)
@@ -196,7 +201,7 @@ func (j *job) size(r int) int {
 	return n
 }
 
-// start is a range's first point of a job: means 0, and log a/b.
+// start returns the initial point of a range: means of 0, and log a/b.
 func (j *job) start(r int) []float64 {
 	lo, hi := j.bounds(r)
 	x := make([]float64, j.size(r))
@@ -210,7 +215,7 @@ func (j *job) start(r int) []float64 {
 	return x
 }
 
-// startLogs sets log a/b of an internal node's precisions, from column lo on.
+// startLogs sets the logarithms of an internal node's precisions to log a/b, from column lo on.
 func (j *job) startLogs(out []float64, node int32, lo int) {
 	for f := range out {
 		if s := j.scale[lo+f]; s > 0 {
@@ -219,7 +224,8 @@ func (j *job) startLogs(out []float64, node int32, lo int) {
 	}
 }
 
-// startAlpha are the first precisions by node, for M1 and M3. A node without a precision has 0.
+// startAlpha returns the initial precisions by node, for M1 and M3. Nodes without a precision have
+// 0.
 func (j *job) startAlpha() []float64 {
 	out := make([]float64, len(j.tree.Parent))
 	for n := range out {
@@ -230,7 +236,7 @@ func (j *job) startAlpha() []float64 {
 	return out
 }
 
-// split splits a range's point into means and M2's precisions.
+// split divides a range's point into means and M2's precisions.
 func (j *job) split(x []float64) (mean []float64, alpha solver.Alpha) {
 	if !j.m2() {
 		return x, nil

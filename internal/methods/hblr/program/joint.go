@@ -12,7 +12,7 @@ import (
 	"taxon/worker/program"
 )
 
-// whole reads a value of the whole that has this many numbers.
+// whole reads a value of the whole, which must have the given number of entries.
 func (k *task) whole(ctx context.Context, family string, numbers int) ([]float64, error) {
 	places := k.All(family, 0)
 	if len(places) != 1 || places[0].Step == 0 {
@@ -21,7 +21,7 @@ func (k *task) whole(ctx context.Context, family string, numbers int) ([]float64
 	return k.read(ctx, places[0], family, numbers)
 }
 
-// offsets are z and Soften by row, and the vector by which all leaves move.
+// offsets returns z and Soften by row, and the vector by which all leaves move.
 func (k *task) offsets(ctx context.Context) (z, soft, shift []float64, err error) {
 	n := k.job.rows.X.Rows
 	v, err := k.whole(ctx, params.Offset, 2*n+k.job.columns)
@@ -31,7 +31,7 @@ func (k *task) offsets(ctx context.Context) (z, soft, shift []float64, err error
 	return v[:n], v[n : 2*n], v[2*n:], nil
 }
 
-// tight are the rows' offsets at the leaves as they are stored.
+// tight returns the rows' offsets at the stored leaves.
 func (k *task) tight(ctx context.Context) ([]float64, error) {
 	if k.job.bounded {
 		return k.offset(ctx, []float64{1})
@@ -40,7 +40,7 @@ func (k *task) tight(ctx context.Context) ([]float64, error) {
 	return z, err
 }
 
-// joint runs OpLeaves of the soft-max by partial MAP: a step of Newton's method over all leaves.
+// joint runs OpLeaves for a soft-max by partial MAP: a step of Newton's method over all leaves.
 func (k *task) joint(ctx context.Context, b *solver.Block, before []float64, p *params.Joint) (method.Sums, error) {
 	j := k.job
 	lanes := len(b.Positive)
@@ -72,31 +72,31 @@ func (k *task) joint(ctx context.Context, b *solver.Block, before []float64, p *
 			return nil, err
 		}
 		if writes {
-			state = slices.Clone(state) // what was read is the store's
+			state = slices.Clone(state) // the store owns the slice that was read
 		}
 		system = j.rows.NewJoint(state, lanes)
 	}
 	b.Offset = z
 	w := before
-	var told *solver.Told
+	var message *solver.Message
 	k.Compute(func() {
 		s := j.free.Get().(*solver.Scratch)
 		defer j.free.Put(s)
 		s.Open(j.rows, b)
 		switch p.Mode {
 		case params.JointStart:
-			told = s.JointStart(j.rows, w)
+			message = s.JointStart(j.rows, w)
 		case params.JointNewton:
 			w = slices.Clone(before)
 			s.JointMove(w, system.Step, p.Length, shift)
-			told = s.JointNewton(j.rows, w, system, soft)
+			message = s.JointNewton(j.rows, w, system, soft)
 		case params.JointTurn:
-			told = s.JointTurn(j.rows, system, p.Alpha, p.Beta, c, v)
+			message = s.JointTurn(j.rows, system, p.Alpha, p.Beta, c, v)
 		case params.JointSearch:
-			told = s.JointSearch(j.rows, w, system, p.Length, p.Slope)
+			message = s.JointSearch(j.rows, w, system, p.Length, p.Slope)
 		}
 	})
-	values := []store.Value{k.value(params.Share, slices.Concat(told.Rows, told.Own, told.Columns))}
+	values := []store.Value{k.value(params.Share, slices.Concat(message.Rows, message.Own, message.Columns))}
 	if p.Mode == params.JointNewton {
 		values = append(values, k.value(params.Leaf, w))
 	}
@@ -104,12 +104,12 @@ func (k *task) joint(ctx context.Context, b *solver.Block, before []float64, p *
 		values = append(values, k.value(params.JointState, state))
 	}
 	sums := make(method.Sums, params.Figures)
-	sums[params.SumObjective], sums[params.SumChange] = told.Objective, told.Error
-	sums[params.SumGamma], sums[params.SumDelta], sums[params.SumSlope] = told.Gamma, told.Delta, told.Slope
+	sums[params.SumObjective], sums[params.SumChange] = message.Objective, message.Error
+	sums[params.SumGamma], sums[params.SumDelta], sums[params.SumSlope] = message.Gamma, message.Delta, message.Slope
 	return sums, k.Put(ctx, values, nil)
 }
 
-// exchange runs OpPartition of the soft-max by partial MAP.
+// exchange runs OpPartition for a soft-max by partial MAP.
 func (k *task) exchange(ctx context.Context, mode params.JointMode) (method.Sums, error) {
 	j := k.job
 	n := j.rows.X.Rows

@@ -11,7 +11,7 @@ import (
 	"taxon/worker/program"
 )
 
-// Sums over the features that occur, which the value Trace holds for each leaf:
+// The value Trace holds these sums over the features that occur, for each leaf:
 const (
 	traceVariance = iota // sum_i Psi_i
 	traceDistance        // ||mu - mu_parent||^2
@@ -31,7 +31,7 @@ func (k *task) block(ctx context.Context) (*solver.Block, error) {
 	if j.m2() {
 		fields = 2
 	}
-	rows := make([][]float64, fields*len(slots)) // slot by slot: means, precisions
+	rows := make([][]float64, fields*len(slots)) // slot by slot: means, then precisions
 	for i := range rows {
 		rows[i] = make([]float64, j.columns)
 	}
@@ -68,7 +68,7 @@ func (k *task) block(ctx context.Context) (*solver.Block, error) {
 	return b, nil
 }
 
-// precision is the precision of a leaf whose parent has the same one for all features.
+// precision returns the precision of a leaf whose parent has the same precision for all features.
 func (j *job) precision(n uint32, alpha solver.Alpha) solver.Precision {
 	if j.m2() {
 		return solver.Unit
@@ -76,7 +76,7 @@ func (j *job) precision(n uint32, alpha solver.Alpha) solver.Precision {
 	return j.tree.Precision(j.variant, alpha, int32(n), j.columns)
 }
 
-// startLeaves are the means at which a block's first solve begins: those of the parents.
+// startLeaves returns the means at which a block's first solve begins: those of the parents.
 func startLeaves(b *solver.Block, columns int) []float64 {
 	lanes := len(b.Positive)
 	w := make([]float64, columns*lanes)
@@ -136,11 +136,11 @@ func (k *task) leaves(ctx context.Context) (method.Sums, error) {
 	return sums, k.Put(ctx, values, nil)
 }
 
-// varianceSource has the variance of lane l at column f.
+// varianceSource returns the variance of lane l at column f.
 type varianceSource interface{ Variance(f, l int) float64 }
 
-// contribute returns what a block's solved leaves contribute to their parents, by slot, and the
-// leaves' traces. bound bounds the curvature of their losses.
+// contribute returns the contributions of a block's solved leaves to their parents, by slot, and
+// the leaves' traces. bound bounds the curvature of the leaves' losses.
 func (j *job) contribute(s varianceSource, b *solver.Block, block int, w, before,
 	bound []float64) (*solver.Contribution, []float64) {
 	lanes, slots := len(b.Positive), j.slots[block]

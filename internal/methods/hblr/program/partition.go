@@ -13,7 +13,7 @@ import (
 	"taxon/worker/program"
 )
 
-// offset computes the offsets sum_j mix[j] Offset_j from what is stored. Without a mix they are 0.
+// offset computes the offsets sum_j mix[j] Offset_j from the stored ones. Without a mix they are 0.
 func (k *task) offset(ctx context.Context, mix []float64) ([]float64, error) {
 	out := make([]float64, k.job.rows.X.Rows)
 	for back, c := range mix {
@@ -47,7 +47,7 @@ func (k *task) softmaxLeaves(ctx context.Context, b *solver.Block, before []floa
 	if err != nil {
 		return nil, err
 	}
-	sigma.v = slices.Clone(sigma.v) // what was read is the store's
+	sigma.v = slices.Clone(sigma.v) // the store owns the slice that was read
 	shares := make([]float64, 2*len(offset))
 	both := &share{shares[:len(offset)], shares[len(offset):]}
 	k.Compute(func() {
@@ -116,7 +116,7 @@ func (k *task) partition(ctx context.Context) (method.Sums, error) {
 	return sums, k.Put(ctx, []store.Value{k.value(params.Offset, to), k.value(params.OffsetF, f)}, nil)
 }
 
-// shares are what all blocks say: by row, and by column.
+// shares returns the messages of all blocks: by row, and by column.
 func (k *task) shares(ctx context.Context, rows int) (shares, drift [][]float64, err error) {
 	j, places := k.job, k.All(params.Share, 0)
 	if len(places) != len(j.slots) {
@@ -133,7 +133,7 @@ func (k *task) shares(ctx context.Context, rows int) (shares, drift [][]float64,
 	return shares, drift, nil
 }
 
-// leaves is the number of leaves of the tree.
+// leaves returns the number of leaves of the tree.
 func (j *job) leaves() (n int) {
 	for _, leaf := range j.tree.Leaf {
 		if leaf {

@@ -15,13 +15,14 @@ import (
 	"taxon/worker/program"
 )
 
-// task is a task of the job, while it runs.
+// task is a running task of the job.
 type task struct {
 	*program.Task
 	job *job
 }
 
-// item checks that the task's item is one of the first items of a list, and reads its parameters.
+// item checks that the task's item is among the first `items` of a list, and decodes its
+// parameters.
 func (k *task) item(list, items int, into any) error {
 	if k.List != list || k.Item >= items {
 		return program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", k.Op, k.Item, k.List,
@@ -46,11 +47,11 @@ func (k *task) read(ctx context.Context, at taxonv1.Place, name string, n int) (
 	return v, nil
 }
 
-// part is the name under which a value is stored that a family cuts for item i.
+// part returns the name of the value for item i that belongs to a family.
 func part(family string, i int) string { return family + "/" + strconv.Itoa(i) }
 
-// own reads the item's own value of a family, as it was so many versions back. If no task has
-// written it yet, start makes it.
+// own reads the item's own value of a family, as it was `back` versions ago. If no task has written
+// it yet, start provides it.
 func (k *task) own(ctx context.Context, family string, back, n int, start func() []float64) ([]float64, error) {
 	at := k.Own(family, uint32(back))
 	if at.Step == 0 {
@@ -59,8 +60,8 @@ func (k *task) own(ctx context.Context, family string, back, n int, start func()
 	return k.read(ctx, at, family, n)
 }
 
-// point reads this range's point of a family. If no task has written it yet, it is the point that
-// the job begins at.
+// point reads this range's point of a family. If no task has written it yet, it is the initial
+// point of the job.
 func (k *task) point(ctx context.Context, family string, back int) ([]float64, error) {
 	return k.own(ctx, family, back, k.job.size(k.Item), func() []float64 { return k.job.start(k.Item) })
 }
@@ -85,16 +86,16 @@ func (k *task) alpha(ctx context.Context) (solver.Alpha, error) {
 	return exp(logs), nil
 }
 
-// value makes a value that this task writes.
+// value returns a value for this task to write.
 func (k *task) value(name string, v []float64) store.Value {
 	return store.Value{Key: k.Key(name), Data: k.job.encode(name, v)}
 }
 
-// exact are the values that stay float64 in a narrow job, because they are small.
+// exact lists the values that stay float64 in a narrow job, because they are small.
 var exact = map[string]bool{params.Trace: true, params.Part: true, params.XAlpha: true, params.GAlpha: true,
 	params.FAlpha: true, params.Slope: true}
 
-// encode encodes a value, as float32 in a narrow job.
+// encode encodes a value, in float32 for a narrow job.
 func (j *job) encode(name string, v []float64) []byte {
 	if j.plan.Narrow && !exact[name] {
 		return codec.Narrow(v)
@@ -102,7 +103,7 @@ func (j *job) encode(name string, v []float64) []byte {
 	return codec.Vector(v)
 }
 
-// above makes, for each block, the part of this range's point that its leaves need.
+// above returns, for each block, the part of this range's point that its leaves need.
 func (k *task) above(x []float64) (values []store.Value) {
 	for b := range k.job.slots {
 		values = append(values, k.value(part(params.Above, b), k.job.aboveOf(x, k.Item, b)))
@@ -110,7 +111,8 @@ func (k *task) above(x []float64) (values []store.Value) {
 	return values
 }
 
-// aboveOf is one block's part: the mean of each of its leaves' parents and, for M2, the precisions.
+// aboveOf returns the part for one block: the mean of each of its leaves' parents and, for M2, the
+// precisions.
 func (j *job) aboveOf(x []float64, r, block int) (out []float64) {
 	lo, hi := j.bounds(r)
 	columns, logs := hi-lo, x[len(x)/2:]
@@ -124,7 +126,7 @@ func (j *job) aboveOf(x []float64, r, block int) (out []float64) {
 	return out
 }
 
-// startAbove is the same part of the point that a job begins at.
+// startAbove returns the same part of the initial point.
 func (j *job) startAbove(r, block int) (out []float64) {
 	lo, hi := j.bounds(r)
 	for _, p := range j.slots[block] {
@@ -192,8 +194,8 @@ func (k *task) move(ctx context.Context) (method.Sums, error) {
 	return sums, k.Put(ctx, values, nil)
 }
 
-// pace sets the logarithms of M2's precisions in x: the last point's plus a step, which is multiplied
-// by a factor for each precision. It returns the factors.
+// pace sets the logarithms of M2's precisions in x to those of the last point plus a step, which is
+// multiplied by a factor for each precision. It returns the factors.
 func (k *task) pace(ctx context.Context, x, last []float64) ([]float64, error) {
 	half := len(x) / 2
 	before, err := k.own(ctx, params.Pace, 0, half, func() []float64 { return slices.Repeat([]float64{1}, half) })
@@ -217,7 +219,7 @@ func (k *task) pace(ctx context.Context, x, last []float64) ([]float64, error) {
 	return out, nil
 }
 
-// secants moves the precisions of M1 and M3 by their own secants.
+// secants moves each precision of M1 and M3 by its own secant.
 func (k *task) secants(ctx context.Context) (method.Sums, error) {
 	n := len(k.job.tree.Parent)
 	zeros := func() []float64 { return make([]float64, n) }
@@ -248,7 +250,7 @@ func (k *task) secants(ctx context.Context) (method.Sums, error) {
 	return sums, k.Put(ctx, []store.Value{k.value(params.XAlpha, to), k.value(params.Slope, next)}, nil)
 }
 
-// back is the previous point with one part of it updated.
+// back returns the previous point with one part of it updated.
 func (k *task) back(ctx context.Context, part params.Back, from, family string, size int) ([]float64, error) {
 	j := k.job
 	em, means, start := params.EMAlpha, 0, j.startAlpha

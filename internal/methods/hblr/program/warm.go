@@ -9,8 +9,8 @@ import (
 	"taxon/worker/program"
 )
 
-// WarmStart makes the first point of given means. The precisions begin at their priors. It takes
-// the memory of all means in float64, twice.
+// WarmStart returns the initial point with the given means. The precisions begin at their priors.
+// It holds all means in float64 twice.
 func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string,
 	err error) {
 	mean := make([][]float64, len(j.tree.Parent))
@@ -21,7 +21,7 @@ func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (value
 		}
 		columns, weights := from(n)
 		for i, f := range columns {
-			if j.scale[f] > 0 { // of a feature that does not occur all means are 0
+			if j.scale[f] > 0 { // all means of a feature that does not occur are 0
 				mean[n][f] = float64(weights[i])
 			}
 		}

@@ -6,25 +6,26 @@ import (
 )
 
 // Bounded is the memory of a variational solve of a block of leaves, for one goroutine: 16 numbers
-// a column and lane, 12 a row and lane. Each leaf has a normal N(w, diag(sigma^2)).
+// per column and lane, 12 per row and lane. Each leaf has a normal N(w, diag(sigma^2)).
 type Bounded struct {
-	// target, score and variance are by row: t, w.x (soft-max: less beta), and sum_f sigma_f^2
-	// x_f^2.
+	// target, score and variance have a line for each row: t, w.x (for a soft-max minus beta), and
+	// sum_f sigma_f^2 x_f^2.
 	target, score, variance []float64
-	// tau and bend are by row 2 lambda(xi) and (2 lambda - p(1-p))/xi^2. coef and line are factors
-	// of a gather.
+	// tau and bend have a line for each row: 2 lambda(xi) and (2 lambda - p(1-p))/xi^2. coef and
+	// line are factors of a gather.
 	tau, bend, coef, line []float64
-	// moveScore to moveTwo are by row, for a step (p, q): p.x, sum sigma q x^2 and sum q^2 x^2.
+	// moveScore, moveCross and moveTwo have a line for each row, for a step (p, q): p.x,
+	// sum sigma q x^2 and sum q^2 x^2.
 	moveScore, moveCross, moveTwo []float64
 	tryScore, tryVariance         []float64
-	// above and precision are by column.
+	// above and precision have a line for each column.
 	above, precision []float64
 	// h is sum_x 2 lambda x^2 by column, and hMean the diagonal of the means' Hessian.
 	h, hMean []float64
 	// mean and sigma hold gradients and steps.
 	mean, sigma half
 	column      []float64
-	// offset is the block's.
+	// offset is Block.Offset.
 	offset []float64
 	lanes  int
 	loss   [Lanes]float64
@@ -83,7 +84,7 @@ func Jaakkola(square float64) (value, tau, bend float64) {
 
 // Solve maximises each leaf's share of the lower bound in place, starting from w and sigma > 0
 // (columns x lanes). At the best xi^2 = sum_f sigma_f^2 x_f^2 + (w.x)^2 the terms with lambda cancel, and
-// what is left to minimise,
+// the remaining function to minimise,
 //
 //	1/2 sum_f A_f (sigma_f^2 + (w-m)_f^2) - sum_f log sigma_f + sum_x [ log(2 cosh(xi/2)) - (t-1/2) w.x ],
 //
@@ -278,7 +279,7 @@ func (s *Bounded) search(r Rows, w, sigma []float64, running uint32) {
 		s.column[i] = q * q
 	}
 	r.squareScores(s.column, s.moveTwo, s.lanes)
-	var slope, linear, square, length [Lanes]float64 // linear, square: of what is quadratic
+	var slope, linear, square, length [Lanes]float64 // linear and square: coefficients of the quadratic terms
 	for i, p := range s.mean.step {
 		l, q, a := i%s.lanes, s.sigma.step[i], s.precision[i]
 		slope[l] += float64(p*s.mean.gradient[i]) + float64(q*s.sigma.gradient[i])

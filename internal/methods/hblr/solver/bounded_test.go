@@ -10,8 +10,8 @@ import (
 // lambdaOf is lambda(xi) as the paper writes it.
 func lambdaOf(xi float64) float64 { return (1/(1+math.Exp(-xi)) - 0.5) / (2 * xi) }
 
-// TestJaakkola: value, 2 lambda and bend are what they are said to be, and go over into each
-// other where the series begins; the bound touches log sigma at xi and is below it elsewhere.
+// TestJaakkola checks value, 2 lambda and bend against their definitions, also where the series
+// begins. The bound touches log sigma at xi and is below it elsewhere.
 func TestJaakkola(t *testing.T) {
 	for _, xi := range []float64{0, 1e-9, 1e-3, 0.0199999, 0.0200001, 0.3, 1, 5, 30, 700} {
 		value, tau, bend := Jaakkola(xi * xi)
@@ -38,7 +38,7 @@ func TestJaakkola(t *testing.T) {
 	}
 }
 
-// solution are the textbook's quantities of a lane: 2 lambda by row, at the variances given.
+// textbook returns a lane's 2 lambda by row from the textbook's formula, at the given variances.
 func textbook(r Rows, w []float64, quadratic func(x []float64) float64) (tau []float64) {
 	for i := range r.X.Rows {
 		x, u := r.dense(i), 0.0
@@ -50,7 +50,8 @@ func textbook(r Rows, w []float64, quadratic func(x []float64) float64) (tau []f
 	return tau
 }
 
-// residual of (sum_x 2 lambda x x' + A) w = sum_x (t - 1/2) x + A m, relative.
+// meanResidual returns the relative residual of (sum_x 2 lambda x x' + A) w = sum_x (t - 1/2) x + A
+// m.
 func meanResidual(r Rows, b *Block, l int, w, tau []float64) (worst float64) {
 	left, size := make([]float64, len(w)), 1e-9
 	for f, v := range w {
@@ -82,9 +83,9 @@ func meanResidual(r Rows, b *Block, l int, w, tau []float64) (worst float64) {
 	return worst
 }
 
-// TestVariationalDiagonal: the fixed point of the diagonal form ([TKDD] 3.1, binary):
-// Psi_f = 1/(sum_x 2 lambda x_f^2 + A_f), the means' whole system, xi^2 = sum_f x_f^2 Psi_f +
-// (w.x)^2; from near and far, of one lane and of sixteen, with weights of rows.
+// TestVariationalDiagonal checks the fixed point of the diagonal form ([TKDD] 3.1, binary): Psi_f =
+// 1/(sum_x 2 lambda x_f^2 + A_f), the full system for the means, xi^2 = sum_f x_f^2 Psi_f +
+// (w.x)^2. It begins near and far from it, with one lane and with sixteen, with weights of rows.
 func TestVariationalDiagonal(t *testing.T) {
 	for seed := range uint64(8) {
 		r := sample(seed, 30, 7, seed%4 > 1)
@@ -127,8 +128,8 @@ func TestVariationalDiagonal(t *testing.T) {
 	}
 }
 
-// TestVariationalFull: the same with whole covariances, Psi^-1 = sum_x 2 lambda x x' + A: x' Psi x
-// by conjugate directions of the matrix itself.
+// TestVariationalFull checks the same with full covariances, Psi^-1 = sum_x 2 lambda x x' + A. x'
+// Psi x comes from conjugate directions of the matrix itself.
 func TestVariationalFull(t *testing.T) {
 	for seed := range uint64(6) {
 		r := sample(seed, 25, 6, seed%4 > 1)
@@ -186,7 +187,8 @@ func TestVariationalFull(t *testing.T) {
 	}
 }
 
-// TestDigamma: at 1 minus Euler's constant, by its recurrence, and as the slope of log Gamma.
+// TestDigamma checks digamma at 1 (minus Euler's constant), by its recurrence, and as the
+// derivative of log Gamma.
 func TestDigamma(t *testing.T) {
 	if got := digamma(1); math.Abs(got+0.57721566490153286) > 1e-14 {
 		t.Errorf("%.17g", got)
@@ -204,7 +206,7 @@ func TestDigamma(t *testing.T) {
 	}
 }
 
-// TestGammaSteps: GammaEM has Gamma's fixed point.
+// TestGammaSteps checks that GammaEM has Gamma's fixed point.
 func TestGammaSteps(t *testing.T) {
 	alpha := 1.0
 	for range 1000 {

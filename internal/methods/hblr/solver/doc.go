@@ -12,7 +12,7 @@
 //	w_root ~ N(0, I),   w_n ~ N(w_parent, diag(A_n)^-1)
 //	M1  A_n = alpha_parent(n)         one alpha an internal node
 //	M2  A_n = alpha_parent(n)^(1..d)  one an internal node and feature
-//	M3  A_n = alpha_n                 one a node other than the root
+//	M3  A_n = alpha_n                 one per node other than the root
 //	alpha ~ Gamma(shape a, rate b)
 //
 // and each leaf a binary logistic likelihood over all instances. The posterior is taken as
@@ -39,8 +39,8 @@
 //
 // # What differs from the paper
 //
-// The Gamma step is not tau/ups itself, which is an EM step and hardly moves where the data
-// say little, but MacKay's form of the same fixed point (Gamma in gamma.go). The internals are
+// The Gamma step is not tau/ups itself, which is an EM step and barely moves where the data
+// determine little, but MacKay's form of the same fixed point (Gamma in gamma.go). The internals are
 // solved all at once by elimination (Tree.Solve), and the leaves' contributions are modelled by
 // the curvature of their losses, which moves no fixed point either. The driver extrapolates from the
 // last iterates (anderson.go in package plan).

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestExpLog: both are math's within two units of the last bit.
+// TestExpLog checks that exp and log are within two units in the last place of package math.
 func TestExpLog(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	near := func(what string, x, got, want float64) {

@@ -20,7 +20,7 @@ type Full struct {
 // The solve of one leaf. These constants change the path, never the optimum.
 const (
 	fullRounds = 500
-	// settling is the change below which one that hardly shrinks any more is rounding.
+	// settling is a bound on changes: one below it that no longer shrinks is due to rounding.
 	settling = 1e-9
 )
 

@@ -12,7 +12,7 @@ import (
 //	(a + k/2) / (b + 1/2 (variance + rest))
 //
 // Where the data say little, Psi_c is about 1/alpha. Then alpha variance is about k, and the step
-// hardly changes alpha. MacKay's step (1992) has the same fixed point:
+// barely changes alpha. MacKay's step (1992) has the same fixed point:
 //
 //	(a + gamma/2) / (b + 1/2 rest),   gamma = k - alpha variance,   0 <= gamma <= k
 //

@@ -8,7 +8,7 @@ import "math"
 //	f'   : A_n (w_n-m_n) - sum_x (t_nx - p_nx) x,                         p_nx = exp(w_n.x - z_x)
 //	f'' u: A_n u_n + sum_x p_nx (u_n.x - c_x) x,                          c_x = sum_n p_nx u_n.x
 //
-// (a row's terms times its weight). The leaves are coupled by one number a row: z for the gradient, c for
+// (a row's terms times its weight). The leaves are coupled by one number per row: z for the gradient, c for
 // a product with the Hessian. A task of its own computes these from the blocks' messages (LogSums, Couple).
 //
 // Where a row is on the wrong side, with p of its class near 0, the curvature p (1-p) almost vanishes, and
@@ -29,9 +29,9 @@ import "math"
 
 // Joint is a block's part of Newton's system, in lines of its lanes, padded as in Scratch.
 type Joint struct {
-	// H to Step are by column.
+	// H, Residual, Direction, Image and Step have a line for each column.
 	H, Residual, Direction, Image, Step []float64
-	// Share is p, and Score u.x. Both are by row.
+	// Share is p, and Score is u.x. Both have a line for each row.
 	Share, Score []float64
 }
 
@@ -51,15 +51,16 @@ func (r Rows) JointSize(lanes int) int { return padded(lanes) * (5*r.Columns() +
 // padded returns the length of a line of lanes.
 func padded(lanes int) int { return (lanes + quarter - 1) / quarter * quarter }
 
-// Told is a block's message in a step of Newton's method.
-type Told struct {
-	// Rows is by row log sum exp(w.x) or sum p (u.x), over the block's leaves.
+// Message is a block's message in a step of Newton's method.
+type Message struct {
+	// Rows holds, for each row, log sum exp(w.x) or sum p (u.x) over the block's leaves.
 	Rows []float64
-	// Own is by row w_y.x where y is in the block, and else 0.
+	// Own holds, for each row, w_y.x if y is in the block, and 0 otherwise.
 	Own []float64
-	// Columns is by column the sum of A (w-m) or A u, and after all these the sum of A.
+	// Columns holds, for each column, the sum of A (w-m) or A u, and after all these, for each
+	// column, the sum of A.
 	Columns []float64
-	// Objective lacks the sum of z.
+	// Objective is the block's part of f without the sum of z.
 	Objective float64
 	// Slope is f'.step.
 	Slope float64
@@ -71,8 +72,8 @@ type Told struct {
 }
 
 // JointStart returns the leaves' message at w, from which z is computed.
-func (s *Scratch) JointStart(r Rows, w []float64) *Told {
-	out := &Told{Rows: make([]float64, r.X.Rows)}
+func (s *Scratch) JointStart(r Rows, w []float64) *Message {
+	out := &Message{Rows: make([]float64, r.X.Rows)}
 	s.lay(w)
 	r.scores(s.w, s.score, s.line)
 	for i := range out.Rows {
@@ -83,7 +84,7 @@ func (s *Scratch) JointStart(r Rows, w []float64) *Told {
 	return out
 }
 
-// own returns w_y.x by row.
+// own returns w_y.x of each row.
 func (s *Scratch) own(score []float64) []float64 {
 	out := make([]float64, len(s.positive))
 	for i, own := range s.positive {
@@ -141,7 +142,7 @@ func (s *Scratch) JointMove(w, step []float64, length float64, v []float64) {
 }
 
 // JointNewton begins a Newton step at w, where Block.Offset is z. soft has Soften of each row.
-func (s *Scratch) JointNewton(r Rows, w []float64, j *Joint, soft []float64) *Told {
+func (s *Scratch) JointNewton(r Rows, w []float64, j *Joint, soft []float64) *Message {
 	s.lay(w)
 	s.locate(r)
 	clear(j.Share)
@@ -176,14 +177,14 @@ func (s *Scratch) JointNewton(r Rows, w []float64, j *Joint, soft []float64) *To
 			worst = max(worst, left[l]/max(size[l], math.SmallestNonzeroFloat64))
 		}
 	}
-	out := s.tell(r, j)
+	out := s.message(r, j)
 	out.Objective, out.Error = s.Penalty()+r.less(s.own(s.score)), min(math.Sqrt(worst), math.MaxFloat32)
 	return out
 }
 
-// tell sets step to u = M r, and returns the message about it to the other blocks.
-func (s *Scratch) tell(r Rows, j *Joint) *Told {
-	out := &Told{Rows: make([]float64, r.X.Rows)}
+// message sets step to u = M r, and returns the message about it to the other blocks.
+func (s *Scratch) message(r Rows, j *Joint) *Message {
+	out := &Message{Rows: make([]float64, r.X.Rows)}
 	s.precondition(j)
 	for from := 0; from < len(s.step); from += s.line {
 		residual, precision := j.Residual[from:][:s.lanes], s.precision[from:][:s.lanes]
@@ -218,7 +219,7 @@ func (s *Scratch) precondition(j *Joint) {
 }
 
 // JointTurn does one iteration of conjugate gradients, with Couple's c by row and v by column.
-func (s *Scratch) JointTurn(r Rows, j *Joint, alpha, beta float64, c, v []float64) *Told {
+func (s *Scratch) JointTurn(r Rows, j *Joint, alpha, beta float64, c, v []float64) *Message {
 	s.precondition(j)
 	for i, mean := range c {
 		weight := r.WeightOf(i)
@@ -242,13 +243,13 @@ func (s *Scratch) JointTurn(r Rows, j *Joint, alpha, beta float64, c, v []float6
 			residual[l] -= float64(alpha * q)
 		}
 	}
-	return s.tell(r, j)
+	return s.message(r, j)
 }
 
 // JointSearch returns the leaves' message at w + length step. With slope it also sets the slope at
 // w, where Block.Offset must be z.
-func (s *Scratch) JointSearch(r Rows, w []float64, j *Joint, length float64, slope bool) *Told {
-	out := &Told{Rows: make([]float64, r.X.Rows), Columns: make([]float64, 2*r.Columns())}
+func (s *Scratch) JointSearch(r Rows, w []float64, j *Joint, length float64, slope bool) *Message {
+	out := &Message{Rows: make([]float64, r.X.Rows), Columns: make([]float64, 2*r.Columns())}
 	s.lay(w)
 	if slope {
 		s.locate(r)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// jointJob is two blocks of leaves, which share the rows of one soft-max.
+// jointJob is a soft-max over two blocks of leaves, which share the rows.
 type jointJob struct {
 	rows   Rows
 	blocks []*Block
@@ -18,7 +18,7 @@ func newJointJob(seed uint64) *jointJob {
 	j := &jointJob{rows: sample(seed, 30, 6, true)}
 	r := rand.New(rand.NewPCG(seed, 3))
 	j.blocks = []*Block{leaves(1, j.rows, 5), leaves(2, j.rows, 2)}
-	for _, b := range j.blocks { // one label a row
+	for _, b := range j.blocks { // one label per row
 		for l := range b.Positive {
 			b.Positive[l] = nil
 		}
@@ -90,7 +90,7 @@ func (j *jointJob) difference(b, at int) float64 {
 	return (up - j.objective()) / (2 * h)
 }
 
-// opened is a block's scratch, with z where it is known.
+// opened returns a block's scratch, with z if it is known.
 func (j *jointJob) opened(b int, z []float64) *Scratch {
 	s := new(Scratch)
 	j.blocks[b].Offset = z
@@ -108,8 +108,8 @@ func TestJoint(t *testing.T) {
 		// The start: z, Soften and the move along which all leaves go.
 		var logs, own, drift [][]float64
 		for b := range j.blocks {
-			told := j.opened(b, nil).JointStart(j.rows, j.w[b])
-			logs, own, drift = append(logs, told.Rows), append(own, told.Own), append(drift, told.Columns)
+			message := j.opened(b, nil).JointStart(j.rows, j.w[b])
+			logs, own, drift = append(logs, message.Rows), append(own, message.Own), append(drift, message.Columns)
 		}
 		z, soft := make([]float64, rows), make([]float64, rows)
 		LogSums(logs, z)
@@ -119,13 +119,13 @@ func TestJoint(t *testing.T) {
 		move := j.rows.Follow(z, drift)
 
 		// Gradients.
-		var told []*Told
+		var messages []*Message
 		var systems []*Joint
 		for b, block := range j.blocks {
 			s, lanes := j.opened(b, z), len(block.Positive)
 			system := j.rows.NewJoint(make([]float64, j.rows.JointSize(lanes)), lanes)
 			s.JointMove(j.w[b], system.Step, 0, move)
-			told, systems = append(told, s.JointNewton(j.rows, j.w[b], system, soft)), append(systems, system)
+			messages, systems = append(messages, s.JointNewton(j.rows, j.w[b], system, soft)), append(systems, system)
 		}
 		for i, x := range z {
 			if want := j.normalizer(i); math.Abs(x-want) > 1e-12*(1+math.Abs(want)) {
@@ -151,7 +151,7 @@ func TestJoint(t *testing.T) {
 			gamma = 0
 			delta := 0.0
 			var parts, sums [][]float64
-			for _, x := range told {
+			for _, x := range messages {
 				gamma, delta = gamma+x.Gamma, delta+x.Delta
 				parts, sums = append(parts, x.Rows), append(sums, x.Columns)
 			}
@@ -166,7 +166,7 @@ func TestJoint(t *testing.T) {
 			}
 			alpha = gamma / delta
 			for b := range j.blocks {
-				told[b] = j.opened(b, z).JointTurn(j.rows, systems[b], alpha, beta, c, v)
+				messages[b] = j.opened(b, z).JointTurn(j.rows, systems[b], alpha, beta, c, v)
 			}
 		}
 		step := make([][]float64, len(j.blocks))
@@ -190,9 +190,9 @@ func TestJoint(t *testing.T) {
 		slope, tried := 0.0, 0.0
 		logs = nil
 		for b := range j.blocks {
-			told := j.opened(b, z).JointSearch(j.rows, j.w[b], systems[b], length, true)
-			slope, tried = slope+told.Slope, tried+told.Objective
-			logs = append(logs, told.Rows)
+			message := j.opened(b, z).JointSearch(j.rows, j.w[b], systems[b], length, true)
+			slope, tried = slope+message.Slope, tried+message.Objective
+			logs = append(logs, message.Rows)
 		}
 		LogSums(logs, z)
 		for i, x := range z {
@@ -214,7 +214,7 @@ func TestJoint(t *testing.T) {
 	}
 }
 
-// share is what Newton's system has in place of p.
+// share is the weight that Newton's system uses in place of p.
 func (j *jointJob) share(z, soft []float64, b, l, row int) float64 {
 	p := math.Exp(j.score(b, l, row) - z[row])
 	if slices.Contains(j.blocks[b].Positive[l], uint32(row)) {
@@ -223,7 +223,7 @@ func (j *jointJob) share(z, soft []float64, b, l, row int) float64 {
 	return soft[row] * p
 }
 
-// product is Newton's system times u.
+// product returns Newton's system times u.
 func (j *jointJob) product(z, soft []float64, u [][]float64) [][]float64 {
 	of := &jointJob{j.rows, j.blocks, u}
 	out := make([][]float64, len(u))
@@ -258,11 +258,11 @@ func (j *jointJob) product(z, soft []float64, u [][]float64) [][]float64 {
 	return out
 }
 
-// TestSoften checks, with two classes, that a row on the wrong side is below a parabola that
-// touches the loss on both sides, and that one on the right side stays as it is.
+// TestSoften has two classes. It checks that a row on the wrong side is below a parabola that
+// touches the loss on both sides, and that a row on the right side is unchanged.
 func TestSoften(t *testing.T) {
 	loss := func(m float64) float64 { return math.Log1p(math.Exp(-m)) }
-	for _, margin := range []float64{-60, -20, -3, -0.5, -1e-3} { // of the class, over the other
+	for _, margin := range []float64{-60, -20, -3, -0.5, -1e-3} { // margin of the class over the other
 		z := math.Max(margin, 0) + math.Log1p(math.Exp(-math.Abs(margin)))
 		p := 1 / (1 + math.Exp(-margin))
 		own := 1 - Soften(z, margin)*(1-p)

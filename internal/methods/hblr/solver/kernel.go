@@ -112,12 +112,12 @@ type pass struct {
 	idx     *uint32  // the shard's entries
 	val     *float32 //
 	entries int      //
-	// tile has a line for each column, last is the bias feature's line, and rows has a line for
-	// each row.
+	// tile has a line for each column, last points to the line of the bias feature, and rows has a
+	// line for each row.
 	tile, last, rows *float64
 	// tile2, last2 and rows2 are the same for the squares of gatherBoth.
 	tile2, last2, rows2 *float64
-	// size is each row's, for gatherSize.
+	// size is the size of each row, for gatherSize.
 	size *float64
 	// bias and bias2 are factors of the bias feature.
 	bias, bias2 float64
@@ -128,18 +128,18 @@ type weighing struct {
 	score, move, trial, coef, curve *float64
 	// positive is the mask of each row's positive lanes.
 	positive *uint16
-	// weight is each row's, stride bytes from one to the next.
+	// weight holds the weight of each row, at intervals of stride bytes.
 	weight      *float64
 	stride      int
 	n, quarters int
-	// loss is added to.
+	// The kernel adds the losses to loss.
 	length, loss [Lanes]float64
 }
 
 // one is the weight of rows without weights.
 var one = 1.0
 
-// run calls a kernel for each shard, set up for a tile of lines and one line a row.
+// run calls a kernel for each shard, set up for a tile of lines and one line per row.
 func (r Rows) run(kernel func(*pass), lanes int, tile, rows []float64, set func(e *pass, from int)) {
 	// The line of the bias feature where there is none.
 	none := [Lanes]float64{}

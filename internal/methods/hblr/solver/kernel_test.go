@@ -29,8 +29,8 @@ func normals(r *rand.Rand, n int) []float64 {
 	return out
 }
 
-// TestKernelPasses: all kernels give the bits of Go's, on lines of any length, with rows without
-// entries, over several shards, with a bias and without.
+// TestKernelPasses checks that all kernels give the bits of the Go kernel, on lines of any length,
+// with rows without entries, over several shards, with a bias and without.
 func TestKernelPasses(t *testing.T) {
 	many := Rows{X: sparse.FromRows(3, make([][]uint32, 1<<sparse.RowShift+5), make([][]float32, 1<<sparse.RowShift+5)),
 		Bias: 0.5}
@@ -68,8 +68,8 @@ func TestKernelPasses(t *testing.T) {
 	}
 }
 
-// TestKernelWeigh: the same of margins, curvatures and losses, where exp and log go over from one
-// branch to another, too.
+// TestKernelWeigh checks the same for margins, curvatures and losses, including the values at which
+// exp and log change branches.
 func TestKernelWeigh(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 5))
 	const n = 500
@@ -111,7 +111,7 @@ func TestKernelWeigh(t *testing.T) {
 	}
 }
 
-// TestWeigh: what the loop sets is what it is said to be.
+// TestWeigh checks the loop's results against their definitions.
 func TestWeigh(t *testing.T) {
 	for _, z := range []float64{-800, -691, -30, -1, -1e-9, 0, 1e-9, 0.5, 40, 691, 800} {
 		r := Rows{Weight: []float64{3}}
@@ -134,7 +134,7 @@ func TestWeigh(t *testing.T) {
 	}
 }
 
-// TestKernelSolve: a whole solve has the same bits.
+// TestKernelSolve checks that a complete solve gives the same bits with every kernel.
 func TestKernelSolve(t *testing.T) {
 	for seed := range uint64(6) {
 		r := sample(seed, 60, 30, seed%2 > 0)
@@ -159,7 +159,7 @@ func TestKernelSolve(t *testing.T) {
 	}
 }
 
-// TestCheck: a feature beyond the columns is an error, not a read beyond the memory.
+// TestCheck checks that a feature beyond the columns is an error and not an access out of bounds.
 func TestCheck(t *testing.T) {
 	r := sample(1, 5, 4, false)
 	if err := r.Check(); err != nil {
@@ -171,8 +171,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestSystemAlone: a lane's step has the same bits in company of fifteen others, of which some end
-// long before it, as alone, and with every kernel.
+// TestSystemAlone checks that a lane's step has the same bits alone as together with fifteen
+// others, some of which end long before it, with every kernel.
 func TestSystemAlone(t *testing.T) {
 	r := sample(7, 60, 40, false)
 	b := leaves(7, r, Lanes)
@@ -211,7 +211,8 @@ func TestSystemAlone(t *testing.T) {
 	}
 }
 
-// TestKernelLoops: the same of the loops over columns, with far rows in some lanes and features of near rows.
+// TestKernelLoops checks the same for the loops over columns, with far rows in some lanes and
+// features of near rows.
 func TestKernelLoops(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 8))
 	const n = 37

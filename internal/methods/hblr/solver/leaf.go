@@ -36,11 +36,12 @@ const (
 	boundShare = 10
 )
 
-// Block is up to Lanes leaves to be solved together. Its slices are by lane.
+// Block is up to Lanes leaves to be solved together. Positive, Above and Precision have an entry for
+// each lane.
 type Block struct {
 	// Positive lists the rows of each lane's class, ascending.
 	Positive [][]uint32
-	// Above has the mean of each lane's parent. A nil mean stands for zero.
+	// Above holds the mean of each lane's parent. A nil mean stands for zero.
 	Above [][]float64
 	// Precision is each lane's A_n.
 	Precision []Precision
@@ -49,21 +50,22 @@ type Block struct {
 	Offset []float64
 }
 
-// Scratch is the memory of a solve, for one goroutine: nine numbers a column and lane, six a row
-// and lane. A line holds the lanes of one column or row. Its length is a multiple of quarter, as
+// Scratch is the memory of a solve, for one goroutine: nine numbers per column and lane, six per
+// row and lane. A line holds the lanes of one column or row. Its length is a multiple of quarter, as
 // assembly needs it. Lanes beyond the block's are zero and unused.
 type Scratch struct {
-	// score to curve are by row: w.x, the same at a trial point, step.x, t - p and p (1-p).
+	// score, trial, move, coef and curve have a line for each row: w.x, the same at a trial point,
+	// step.x, t - p and p (1-p).
 	score, trial, move, coef, curve []float64
-	// positive is by row the mask of the lanes with t = 1.
+	// positive holds, for each row, the mask of the lanes with t = 1.
 	positive []uint16
-	// size is ||x||_1 by row of the matrix sized.
+	// size is ||x||_1 of each row of the matrix sized.
 	size  []float64
 	sized *sparse.Matrix
-	// gradient to w are by column.
+	// gradient, h, step, precision, above and w have a line for each column.
 	gradient, h, step   []float64
 	precision, above, w []float64
-	// offset is the block's.
+	// offset is Block.Offset.
 	offset []float64
 	system system
 	near   *near
@@ -149,8 +151,8 @@ func (s *Scratch) lay(w []float64) {
 	}
 }
 
-// take copies lines back into weights.
-func (s *Scratch) take(from, out []float64) {
+// unpack copies lines back into weights.
+func (s *Scratch) unpack(from, out []float64) {
 	for at, to := 0, 0; to < len(out); at, to = at+s.line, to+s.lanes {
 		copy(out[to:][:s.lanes], from[at:])
 	}
@@ -185,12 +187,12 @@ func (s *Scratch) Solve(ctx context.Context, r Rows, w []float64, tolerance floa
 		out.Loss[l] = s.loss[l]
 		out.Objective += s.loss[l] + penalty[l]
 	}
-	s.take(s.w, w)
+	s.unpack(s.w, w)
 	return out, nil
 }
 
-// splits reports whether steps are computed from near problems. With a bias each of these has a
-// column.
+// splits reports whether steps are computed from near problems. The bias is required because it
+// gives every near problem at least one column.
 func (s *Scratch) splits(r Rows) bool { return s.offset == nil && r.X.Rows >= nearLeast && r.Bias > 0 }
 
 // newton solves the running lanes, each to its tolerance, starting from s.w, whose scores are set.
@@ -246,7 +248,7 @@ const (
 func (s *Scratch) stretch(r Rows) {
 	over, e := r.Kernel.over(s.line), s.loop()
 	over.spans(e)
-	square, linear := &e.sum[0], &e.sum[1] // of the penalty: w'Aw, w'Am
+	square, linear := &e.sum[0], &e.sum[1] // parts of the penalty: w'Aw, w'Am
 	var t, length [Lanes]float64
 	for l := range t {
 		t[l] = 1
@@ -448,7 +450,7 @@ func (s *Scratch) Curvature(r Rows, out []float64) {
 	}
 	clear(s.step)
 	r.gatherSize(s.curve, s.size, s.step, s.line)
-	s.take(s.step, out)
+	s.unpack(s.step, out)
 }
 
 // Variance returns Psi of lane l at column f after Solve: 1/(h_f + A_f).

@@ -98,8 +98,8 @@ func (e *columnLoop) pulls(line int) []float32 {
 type lineLoop struct {
 	// n is the number of lines, and stride the bytes of one.
 	n, stride int
-	// place has of each line a uint32, where a line with a value other than 0 is skipped, or a
-	// float64 to set.
+	// place holds, for each line, either a uint32, where a value other than 0 skips the line, or a
+	// float64 that is set.
 	place                                     unsafe.Pointer
 	precision, w, above, gradient, h, step, u *float64
 	// slope and bend are phi' and phi''.

@@ -32,18 +32,18 @@ import (
 type near struct {
 	Scratch
 	x sparse.Matrix
-	// shards is the memory of x's.
+	// shards is the memory of the shards of x.
 	shards []sparse.Shard
 	rows   []uint32
 	weight []float64
-	// at has of each column its place among those of the near rows, from 1, and 0 if none of them
-	// has it.
+	// at maps each column to its place among the columns of the near rows, from 1. It is 0 for a
+	// column that none of them has.
 	at []uint32
-	// column has the column of each place.
+	// column holds the column of each place.
 	column []uint32
-	// doubt is by row the greatest curvature of a lane, relative to the lane's mean.
+	// doubt holds, for each row, the greatest curvature of a lane, relative to the lane's mean.
 	doubt []float64
-	// drawn is by row 1 if the row is near.
+	// drawn is 1 for a near row, and 0 for another.
 	drawn []uint32
 }
 
@@ -65,14 +65,14 @@ const (
 
 // far is the model of the far rows' loss in a near problem, for each lane.
 type far struct {
-	// u is by column.
+	// u holds the vector u of the model, one line per column.
 	u     []float64
 	start [Lanes]float64
 	// total, own and shift are L, b and c. With L = 0 there are no far rows.
 	total, own, shift [Lanes]float64
-	// at to bend are s, phi, phi' and phi''.
+	// at, loss, slope and bend are s, phi, phi' and phi''.
 	at, loss, slope, bend [Lanes]float64
-	// size is that of the whole problem, as differentiate returns it.
+	// size is the size of the whole problem, as differentiate returns it.
 	size [Lanes]float64
 }
 
@@ -142,7 +142,7 @@ func (n *near) draw(s *Scratch, r Rows, running uint32) {
 	}
 	e.place = unsafe.Pointer(&n.doubt[0])
 	over.doubts(e)
-	var counts [32]int // by powers of two
+	var counts [32]int // number of rows by powers of two
 	for i, own := range s.positive {
 		if uint32(own)&running != 0 {
 			n.doubt[i] = math.MaxFloat64
@@ -288,7 +288,7 @@ func (n *near) open(s *Scratch, rows Rows, running uint32) {
 	e := s.rows(s.coef)
 	e.place = unsafe.Pointer(&n.drawn[0])
 	rows.Kernel.over(line).totals(e)
-	var pulls [Lanes]float64 // of the near rows
+	var pulls [Lanes]float64 // pulls of the near rows
 	for i := 0; i < len(n.coef); i += line {
 		for l, c := range n.coef[i:][:line] {
 			pulls[l] += math.Abs(c)

@@ -10,7 +10,8 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// text draws many short rows with positive values, and a bias: the first features are common, the others rare.
+// text generates many short rows with positive values, and a bias. The first features are common,
+// the others rare.
 func text(seed uint64, rows, cols int, weights bool) Rows {
 	r := rand.New(rand.NewPCG(seed, 9))
 	index, value := make([][]uint32, rows), make([][]float32, rows)
@@ -26,8 +27,8 @@ func text(seed uint64, rows, cols int, weights bool) Rows {
 	return out
 }
 
-// rare are leaves of few instances that have a feature in common, with precisions over many orders of magnitude,
-// by feature in every other one.
+// rare returns leaves of few instances that have a feature in common. Their precisions span many
+// orders of magnitude, and differ by feature in every other leaf.
 func rare(seed uint64, r Rows, lanes int) *Block {
 	rnd, b := rand.New(rand.NewPCG(seed, 4)), leaves(seed, r, lanes)
 	for l := range lanes {
@@ -45,8 +46,9 @@ func rare(seed uint64, r Rows, lanes int) *Block {
 	return b
 }
 
-// TestNear: with many rows, where steps come from those in doubt, leaves end where the gradient over all rows,
-// by its definition, says that they are as close to the optimum as was asked for; with every kernel at the same bits.
+// TestNear has many rows, so that steps are computed from the near rows. It checks, by the
+// definition of the gradient over all rows, that leaves end within the tolerance of the optimum,
+// with the same bits with every kernel.
 func TestNear(t *testing.T) {
 	for seed, lanes := range []int{7, 3} {
 		r := text(uint64(seed), nearLeast, 600, seed == 1)
@@ -76,7 +78,7 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// rest is the length of the gradient in 1/A beside that of w - m in A.
+// rest returns the length of the gradient in the metric 1/A, relative to that of w - m in A.
 func rest(r Rows, b *Block, w []float64, l, lanes int) float64 {
 	positive := map[uint32]bool{}
 	for _, i := range b.Positive[l] {
@@ -109,7 +111,8 @@ func rest(r Rows, b *Block, w []float64, l, lanes int) float64 {
 	return math.Sqrt(norm / size)
 }
 
-// TestFar: phi is the least over t, and its derivatives are its own, over many orders of magnitude.
+// TestFar checks that phi is the minimum over t, and that its derivatives are right, over many
+// orders of magnitude.
 func TestFar(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
 	for range 2000 {
@@ -142,9 +145,9 @@ func TestFar(t *testing.T) {
 	}
 }
 
-// TestEndWithContradictions: a class of which some instances are negative as well has large curvatures along single
-// features and the bias, and hardly any along the directions that leave these instances' scores alone. It ends near its
-// optimum nevertheless.
+// TestEndWithContradictions has a class of which some instances are negatives as well. It has large
+// curvatures along single features and the bias, and nearly none along the directions that keep
+// these instances' scores. It must still end near its optimum.
 func TestEndWithContradictions(t *testing.T) {
 	r := text(5, nearLeast, 200, false)
 	index, value := make([][]uint32, r.X.Rows), make([][]float32, r.X.Rows)
@@ -179,8 +182,9 @@ func TestEndWithContradictions(t *testing.T) {
 	}
 }
 
-// TestFarOfRounding: far rows that pull next to nothing beside the near ones count as none. Their sum of features is a
-// difference of gradients, so it would be rounding, and loss/L could be anything.
+// TestFarOfRounding checks that far rows are ignored if their pull is negligible compared with that
+// of the near ones. Their sum of features is a difference of gradients, so it would be rounding,
+// and loss/L could be anything.
 func TestFarOfRounding(t *testing.T) {
 	r := text(6, nearLeast, 60, false)
 	b := &Block{Above: [][]float64{nil}, Precision: []Precision{Unit}, Positive: [][]uint32{{3, 5, 8}}}

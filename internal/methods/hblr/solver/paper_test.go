@@ -94,9 +94,9 @@ func leaves(seed uint64, r Rows, lanes int) *Block {
 	return b
 }
 
-// TestPaperEq7: a leaf's mean is the maximum of its posterior: no coordinate has a slope, by
-// finite differences. Its variance is 1/(sum_x x^2 p(1-p) + A). From zero, from afar, of one
-// lane and of sixteen.
+// TestPaperEq7 checks that a leaf's mean is the maximum of its posterior: by finite differences,
+// the slope in every coordinate is 0. Its variance is 1/(sum_x x^2 p(1-p) + A). It starts from zero
+// and from afar, with one lane and with sixteen.
 func TestPaperEq7(t *testing.T) {
 	for seed := range uint64(8) {
 		r := sample(seed, 30, 7, seed%4 > 1)
@@ -142,7 +142,7 @@ func TestPaperEq7(t *testing.T) {
 	}
 }
 
-// TestCurvatureMajorises: h as a diagonal bounds the loss's Hessian: x'Hx <= x'diag(h)x.
+// TestCurvatureMajorises checks that h as a diagonal bounds the loss's Hessian: x'Hx <= x'diag(h)x.
 func TestCurvatureMajorises(t *testing.T) {
 	r := sample(3, 40, 7, true)
 	b := leaves(3, r, 3)
@@ -190,9 +190,9 @@ func randomAlpha(t *Tree, v Variant, columns int, r *rand.Rand) Alpha {
 	return a
 }
 
-// TestPaperEq5: at given leaves, with curvature that does not relax them (K = sum A_c), the
-// internals' means solve Psi^-1 mu_n = A_n mu_parent + sum_c A_c mu_c all at once, and Average
-// leaves them where they are. Psi_n is 1/(A_n + sum_c A_c).
+// TestPaperEq5 checks that at given leaves, with curvature that does not relax them (K = sum A_c),
+// the internals' means solve Psi^-1 mu_n = A_n mu_parent + sum_c A_c mu_c all at once, and that
+// Average keeps them. Psi_n is 1/(A_n + sum_c A_c).
 func TestPaperEq5(t *testing.T) {
 	const columns = 4
 	for _, v := range []Variant{M1, M2, M3} {
@@ -259,8 +259,9 @@ func TestPaperEq5(t *testing.T) {
 	}
 }
 
-// TestShare: with half of the leaves' curvature the internals come to the same means as with all of it, in fewer steps:
-// leaves whose loss bends in one direction alone, which is where the row sums are exact.
+// TestShare checks that with half of the leaves' curvature the internals reach the same means as
+// with all of it, in fewer steps, if the leaves' loss is curved in one direction only, where the
+// row sums are exact.
 func TestShare(t *testing.T) {
 	const columns, leaves = 3, 4
 	tree := NewTree([]int32{-1, 0, 1, 1, 1, 1}, []bool{false, false, true, true, true, true})
@@ -308,11 +309,11 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestPaperEq6: Gamma's fixed point is that of the paper's step, (a + k/2)/(b + 1/2 sum e) with
-// the 1/2 that it lacks.
+// TestPaperEq6 checks that Gamma's fixed point is that of the paper's step, (a + k/2)/(b + 1/2 sum
+// e), including the factor 1/2 that the paper omits.
 func TestPaperEq6(t *testing.T) {
 	const a, b, k, rest = 2, 0.3, 5.0, 1.7
-	variance := func(alpha float64) float64 { // children whose losses have such curvatures
+	variance := func(alpha float64) float64 { // the children's losses have these curvatures
 		sum := 0.0
 		for _, h := range []float64{0, 0.1, 1, 10, 100} {
 			sum += 1 / (h + alpha)
@@ -328,8 +329,9 @@ func TestPaperEq6(t *testing.T) {
 	}
 }
 
-// TestPaperEq6ByVariant: the paper's step of each variant is tau/ups by their definitions, e_c = Psi_n + Psi_c +
-// (mu_n - mu_c)^2 summed over features and children (M1), children (M2), features (M3).
+// TestPaperEq6ByVariant checks that the paper's step of each variant is tau/ups by their
+// definitions, e_c = Psi_n + Psi_c + (mu_n - mu_c)^2 summed over features and children (M1),
+// children (M2), features (M3).
 func TestPaperEq6ByVariant(t *testing.T) {
 	scale := []float64{0.7, 0.2, 1.3, 0.4}
 	for _, v := range []Variant{M1, M2, M3} {
@@ -402,9 +404,10 @@ func TestPaperEq6ByVariant(t *testing.T) {
 	}
 }
 
-// TestPaperEq4: Bouchard's bound on the soft-max ([TKDD] eq. 4), as the blocks and the rows' step compute it
-// from xi^2 = x' Psi x + (w.x - beta)^2: with lambda by its definition it is above log sum exp, and Beta
-// is where it is least. The bound for map (Gopal & Yang, ICML 2013) is tight at the offset that LogSums gives.
+// TestPaperEq4 checks Bouchard's bound on the soft-max ([TKDD] eq. 4), as the blocks and the rows'
+// step compute it from xi^2 = x' Psi x + (w.x - beta)^2: with lambda by its definition it is above
+// log sum exp, and Beta minimises it. The bound for map (Gopal & Yang, ICML 2013) is tight at the
+// offset that LogSums returns.
 func TestPaperEq4(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for _, leaves := range []int{2, 3, 16} {
@@ -468,8 +471,8 @@ func TestPaperEq4(t *testing.T) {
 	}
 }
 
-// TestPrior: [TKDD] eq. 8 and 3.4: leaves (1, [I^-1]_ii), I with the share of the class in p's place;
-// internals the sums.
+// TestPrior checks the priors of [TKDD] eq. 8 and 3.4: leaves have (1, [I^-1]_ii), with the share
+// of the class in place of p in I; internals have the sums.
 func TestPrior(t *testing.T) {
 	r := sample(1, 30, 7, true)
 	scale := r.DiagonalScales()
@@ -499,8 +502,8 @@ func TestPrior(t *testing.T) {
 	}
 }
 
-// TestFullScales: they are the diagonal of the inverse of sum_x x x', which times the matrix is
-// the unit matrix; a feature that repeats another one leaves none.
+// TestFullScales checks that the scales are the diagonal of the inverse of sum_x x x', by
+// multiplying the inverse with the matrix. A feature that repeats another one gives no scale.
 func TestFullScales(t *testing.T) {
 	r := sample(1, 60, 7, true)
 	scale, ok := r.FullScales()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSettle: down a chain with thousands of features a few calls go where the paper's step goes in many
-// thousands, and stay there. Leaves have a gamma of 12.
+// TestSettle checks that, down a chain with thousands of features, a few calls reach the point that
+// the paper's step reaches in many thousands, and stay there. Leaves have a gamma of 12.
 func TestSettle(t *testing.T) {
 	const d, gamma = 3000, 12.0
 	tree := NewTree([]int32{-1, 0, 1, 2, 3, 3, 1}, []bool{false, false, false, false, true, true, true})
@@ -43,9 +43,9 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestPace: a precision that crosses from one state to another by small, steady steps is there within a few
-// dozen rounds, where the steps themselves take some 900; one whose steps overshoot three times as far comes
-// to rest.
+// TestPace checks that a precision that moves far by small, steady steps arrives within a few dozen
+// rounds, where the steps themselves take some 900, and that one whose steps overshoot three times
+// as far converges.
 func TestPace(t *testing.T) {
 	rounds := func(from, to float64, step func(x float64) float64) (n int) {
 		x, pace, before := from, 1.0, 0.0
@@ -65,8 +65,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestSecant: a precision whose steps overshoot four times as far, and would run away, is there after a few moves,
-// and one that has a way to go is not hurried.
+// TestSecant checks that a precision whose steps overshoot four times as far, and would diverge,
+// arrives after a few moves, and that one with a long way is not accelerated too much.
 func TestSecant(t *testing.T) {
 	x, slope, before, move := 3.0, -1.0, 0.0, 0.0
 	for range 12 {

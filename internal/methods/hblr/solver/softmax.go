@@ -4,7 +4,7 @@ import "math"
 
 // The soft-max likelihood, p(y|x) = exp(w_y.x) / sum_n exp(w_n.x), couples all leaves. Partial MAP takes
 // them to their joint maximum (joint.go). The variational form has a bound that separates them by one
-// number a row, which a task of its own computes from the shares of all blocks of leaves. Then the leaves
+// number per row, which a task of its own computes from the shares of all blocks of leaves. Then the leaves
 // are solved again, until both stop changing:
 //
 //	log sum_n exp(f_n) <= beta + sum_n [ (f_n-beta-xi_n)/2

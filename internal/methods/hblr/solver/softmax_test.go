@@ -50,7 +50,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestCenter: the root's mean is 0 then, and means are as far apart as before.
+// TestCenter checks that the root's mean is 0 after Center, and that the differences of means are
+// unchanged.
 func TestCenter(t *testing.T) {
 	mu := []float64{1, 2, 4, 6, 0, -1}
 	if Center(mu, 2); !slices.Equal(mu, []float64{0, 0, 3, 4, -1, -3}) {

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestStretch: where precisions have fallen by orders of magnitude, the multiple found is the best of
-// the leaf's mean, with weights of rows and parents' means or without; at an optimum nothing moves.
+// TestStretch checks that, after precisions have decreased by orders of magnitude, the multiple
+// found is the best multiple of the leaf's mean, with and without weights of rows and parents'
+// means. At an optimum nothing moves.
 func TestStretch(t *testing.T) {
 	for seed := range uint64(4) {
 		r := sample(seed, 40, 9, seed > 1)
@@ -28,7 +29,7 @@ func TestStretch(t *testing.T) {
 			s.lay(w)
 			s.locate(r)
 			s.stretch(r)
-			s.take(s.w, w)
+			s.unpack(s.w, w)
 		}
 		solve(1e-12)
 		at := slices.Clone(w)

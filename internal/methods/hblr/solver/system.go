@@ -15,19 +15,20 @@ import (
 // for conjugate gradients in float32. Steps need not be exact, because the gradient is. Each
 // lane's right-hand side has length 1 in the metric A + h, the preconditioner.
 type system struct {
-	// lanes has the lane of each place in a line.
+	// lanes holds the lane of each place in a line.
 	lanes []int
 	// line is eight or sixteen.
 	line int
-	// curve is D by row.
+	// curve holds D, one line per row.
 	curve []float32
 	// tile has two lines for each column: the direction p, and the system times p.
 	tile []float32
-	// step to diagonal are by column. inverse is 1/(A + h), and diagonal A.
+	// step, residual, inverse and diagonal have a line for each column. inverse is 1/(A + h), and
+	// diagonal is A.
 	step, residual, inverse, diagonal []float32
 	// scale is the length of each lane's gradient, by place.
 	scale []float64
-	// pull is, in a near problem, sqrt(bend) u by column, and empty in others.
+	// pull is, in a near problem, sqrt(bend) u of each column. It is empty in other problems.
 	pull []float32
 }
 
@@ -42,12 +43,12 @@ type product struct {
 	idx     *uint32  // the shard's entries
 	val     *float32 //
 	entries int      //
-	// tile has two lines for each column, and last is the bias feature's.
+	// tile has two lines for each column. last points to those of the bias feature.
 	tile, last *float32
-	curve      *float32 // a line a row
+	curve      *float32 // one line per row
 	bias       float32  //
 	_          float32  //
-	// sum has p' X' D X p added.
+	// The kernel adds p' X' D X p to sum.
 	sum [Lanes]float64
 }
 
@@ -151,19 +152,19 @@ func (y *system) solve(r Rows, share *[Lanes]float64, out []float64, line int) (
 			break
 		}
 		if n := bits.OnesCount32(running); y.line > eighth && n <= eighth {
-			y.take(out, line)
+			y.unpack(out, line)
 			for q, p := range y.narrow(running) {
 				rr[q], beta[q] = rr[p], beta[p]
 			}
 			running = 1<<n - 1
 		}
 	}
-	y.take(out, line)
+	y.unpack(out, line)
 	return passes
 }
 
-// take copies the steps to lines of length `line`.
-func (y *system) take(out []float64, line int) {
+// unpack copies the steps to lines of length `line`.
+func (y *system) unpack(out []float64, line int) {
 	for from, to := 0, 0; from < len(y.step); from, to = from+y.line, to+line {
 		for p, l := range y.lanes {
 			out[to+l] = y.scale[p] * float64(y.step[from+p])

@@ -1,12 +1,13 @@
-// Package plan plans and drives maximum margin hierarchical multilabel models, H-M3 of [JMLR]:
-// a microlabel for each node of the tree, vectors for the labelings of its edges, and a margin
-// of each instance's labeling over all others that grows with their loss. internal/methods/hm3/solver has the
-// problem and its solution.
+// Package plan plans and drives maximum margin hierarchical multilabel models, H-M3 of [JMLR]. The
+// model has a microlabel for each node of the tree, and vectors for the labelings of its edges. The
+// margin of each instance's labeling over any other grows with the loss of the other.
+// internal/methods/hm3/solver has the problem and its solution.
 //
-// The whole problem is one item that internal/methods/blockwise drives: its value are the
-// marginals of the instances' duals. The root is a microlabel, and 0 for an instance without a
-// label; several roots, or no structure, have a root above them that is no class. An instance
-// may have any number of labels, of internal nodes too; no leaf stands for those.
+// The whole problem is one item, driven by internal/methods/blockwise. Its value holds the
+// marginals of the instances' duals. The root is a microlabel, which is 0 for an instance without a
+// label. If there are several roots, or no structure, a root that is not a class joins them. An
+// instance may have any number of labels, including those of internal nodes, for which no leaf is
+// added.
 package plan
 
 import (
@@ -22,7 +23,7 @@ import (
 
 func init() { registry.Register(50, Method{}) }
 
-// Name is the value of --method, Loss the one loss that it has.
+// Name is the value of --method. Loss is the only loss of the method.
 const (
 	Name = "hm3"
 	Loss = "margin"
@@ -31,22 +32,22 @@ const (
 // Dual is the family of values.
 const Dual = "dual"
 
-// Figures of a task, in the order of method.Sums.
+// These are the figures of a task, in the order of method.Sums.
 const (
-	SumMoved  = blockwise.Figures + iota // instances that do not stand at their true labeling
+	SumMoved  = blockwise.Figures + iota // instances whose duals are not all on the true labeling
 	SumEpochs                            // passes over the instances
 	SumVisits                            // nonzeros times microlabels
 	Figures
 )
 
-// LabelLoss is what a labeling costs.
+// LabelLoss is the option for the loss of a labeling.
 var LabelLoss = method.Option{Name: "label-loss", Kind: method.Choice, Default: "delta", Choices: []string{"delta",
 	"unif", "sibl", "subtree"}, Group: method.GroupMethod,
 	Help: "what a predicted set of paths costs: delta counts wrong nodes, unif, sibl and subtree those whose parent is " +
 		"right, with equal weights, a parent's shared out among its children, or by the size of the subtree",
 	Grid: []string{"delta"}, Report: true}
 
-// Method is H-M3.
+// Method is the method H-M3.
 type Method struct{}
 
 // Name implements method.Method.
@@ -57,7 +58,8 @@ func (Method) About() string {
 	return "maximum margin of sets of paths (H-M3): all nodes' labels of an instance together"
 }
 
-// Traits implements method.Method. Each node's vector adds its score to the paths through the node.
+// Traits implements method.Method. The score of each node's vector is added to the paths through
+// the node.
 func (Method) Traits(*taxonv1.Options) method.Traits {
 	return method.Traits{Form: form.Form{Weights: form.Whole, Predictor: form.Paths}, Rooted: true}
 }
@@ -66,6 +68,19 @@ func (Method) Traits(*taxonv1.Options) method.Traits {
 func (Method) Options() []method.Option {
 	return []method.Option{method.Loss(Loss), LabelLoss, method.Cost, method.Bias, method.Families, method.GapWanted,
 		method.EvalEvery}
+}
+
+// Settings are the options that the program goes by.
+type Settings struct {
+	LabelLoss string  `option:"label-loss"`
+	C         float64 `option:"C"`
+	Bias      float64 `option:"bias"`
+}
+
+// SettingsOf reads the options of a job.
+func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
+	err = method.ReadOptions(o, Method{}.Options(), &s)
+	return s, err
 }
 
 // Check implements method.Method.
@@ -80,7 +95,7 @@ func (Method) Check(p *method.Problem) error {
 	return nil
 }
 
-// Microlabels are the nodes that have one: all but spawned leaves, the root first.
+// Microlabels lists the nodes that have a microlabel: all but spawned leaves, with the root first.
 func Microlabels(t *taxonomy.Tree) (nodes []uint32) {
 	for n, k := range t.Kind {
 		if k != taxonomy.Spawned {
@@ -96,17 +111,17 @@ func (Method) Plan(p *method.Problem) (*method.Plan, error) {
 	return &method.Plan{
 		Items: []method.Items{blockwise.Problems: {Kind: method.Whole, Count: 1,
 			Cost: []float64{float64(d.GetNonzeros()) * 4 * float64(p.Tree.Len())}}},
-		Values: []method.Value{{Name: Dual, Items: blockwise.Problems, Versions: 1}},
+		Variables: []method.Variable{{Name: Dual, Items: blockwise.Problems, Versions: 1}},
 		Sums: blockwise.Sums(method.Sum{Name: "moved", Count: true}, method.Sum{Name: "epochs", Count: true},
 			method.Sum{Name: "visits", Count: true}),
 		Nodes: p.Tree.Len(), Terminals: len(p.Tree.Terminals()), Internals: len(p.Tree.Internals()),
 	}, nil
 }
 
-// Figures of the estimate: an instance has some nonzero marginals a node.
+// These constants calibrate the estimate. An instance has a few nonzero marginals per node.
 const (
 	marginals    = 1.5
-	visitSeconds = 4e-9 // of a nonzero and a microlabel
+	visitSeconds = 4e-9 // seconds per nonzero and microlabel
 	epochs       = 15
 	sweeps       = 6
 )

@@ -7,10 +7,10 @@ import (
 	"taxon/worker/codec"
 )
 
-// formatDual begins a value of the family dual: see store/FORMAT.md.
+// formatDual is the first byte of a value of the family dual. store/FORMAT.md has the layout.
 const formatDual = 0x91
 
-// encodeState writes the marginals of all instances.
+// encodeState encodes the marginals of all instances.
 func encodeState(s *solver.State) []byte {
 	e := codec.Encoder{}
 	e.Byte(formatDual)
@@ -24,7 +24,8 @@ func encodeState(s *solver.State) []byte {
 	return e.B
 }
 
-// decodeState reads what encodeState wrote of so many rows and microlabels; rows < 0: of any.
+// decodeState decodes marginals for the given numbers of rows and microlabels. A negative rows
+// accepts any number of rows.
 func decodeState(b []byte, rows, microlabels int) (*solver.State, error) {
 	d, s := codec.Decoder{B: b}, &solver.State{}
 	d.Format(formatDual)

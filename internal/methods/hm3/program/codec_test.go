@@ -10,8 +10,9 @@ import (
 	"taxon/worker/codec"
 )
 
-// TestCodec: what is written reads back; what is cut short, longer, flipped, or of other rows or
-// microlabels is an error or another valid value, never a panic.
+// TestCodec checks that an encoded value decodes to the same value. A value that is truncated,
+// longer, corrupted, or of other rows or microlabels gives an error or another valid value, but no
+// panic.
 func TestCodec(t *testing.T) {
 	s := &solver.State{Primal: 2.5, Dual: 0.1, Rows: []solver.Marginals{{}, {At: []uint32{0, 1, 7},
 		Value: []float64{0.3, 1e-300, 2}}, {At: []uint32{299}, Value: []float64{1}}}}

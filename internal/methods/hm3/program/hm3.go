@@ -1,5 +1,5 @@
-// Package program runs the tasks of H-M3. internal/methods/hm3/plan has the problem and the steps, and
-// internal/methods/hm3/solver the maths.
+// Package program runs the tasks of H-M3. internal/methods/hm3/plan describes the problem and the
+// steps, and internal/methods/hm3/solver has the maths.
 package program
 
 import (
@@ -27,11 +27,11 @@ type Method struct{}
 // Name implements program.Method.
 func (Method) Name() string { return params.Name }
 
-// job is shared by all tasks. Read-only.
+// job holds the data that all tasks share. It is read-only.
 type job struct {
 	problem *solver.Problem
 	nodes   []uint32  // microlabel -> tree node
-	solvers sync.Pool // *hm3.Solver
+	solvers sync.Pool // pool of *solver.Solver
 }
 
 // Open implements program.Method.
@@ -40,11 +40,15 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version "+
 			"than the coordinator", n, params.Figures)
 	}
-	o := p.Spec.GetOptions()
-	rows := mapper.NewProblem(p.Set.Matrix, mapper.Hinge, o.GetC(), float32(o.GetBias()))
+	o, err := params.SettingsOf(p.Spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	rows := mapper.NewProblem(p.Set.Matrix, mapper.Hinge, o.C, float32(o.Bias))
 	rows.Weight = p.Set.Weight
 	j := &job{nodes: params.Microlabels(p.Tree)}
-	at := make([]int32, p.Tree.Len()) // node -> microlabel; of a spawned leaf its parent's
+	// node -> microlabel; that of a spawned leaf is its parent's
+	at := make([]int32, p.Tree.Len())
 	parent := make([]int32, len(j.nodes))
 	of := make([]int32, len(p.Set.Labels)) // label -> microlabel
 	for m, n := range j.nodes {
@@ -64,14 +68,7 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 			}
 		}
 	}
-	var own struct {
-		Loss string `option:"label-loss"`
-	}
-	err := method.ReadOptions(o, []method.Option{params.LabelLoss}, &own)
-	if err != nil {
-		return nil, err
-	}
-	if j.problem, err = solver.NewProblem(rows, parent, p.Tree.Kind[0] == taxonomy.Virtual, own.Loss, on); err != nil {
+	if j.problem, err = solver.NewProblem(rows, parent, p.Tree.Kind[0] == taxonomy.Virtual, o.LabelLoss, on); err != nil {
 		return nil, err
 	}
 	j.solvers.New = func() any { return j.problem.NewSolver() }
@@ -93,7 +90,7 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	return nil, program.UnknownOperation(t.Op)
 }
 
-// duals are those of the previous sweep. nil: there was none.
+// duals reads the duals of the previous sweep. It returns nil before the first one.
 func (j *job) duals(ctx context.Context, t *program.Task) (*solver.State, error) {
 	at := t.Own(params.Dual, 0)
 	if at == (taxonv1.Place{}) {
@@ -136,7 +133,7 @@ func (j *job) solve(ctx context.Context, t *program.Task) (method.Sums, error) {
 	}, t.Put(ctx, []store.Value{{Key: t.Key(params.Dual), Data: data}}, nil)
 }
 
-// emit writes the vectors that follow from the duals.
+// emit writes the vectors that the duals determine.
 func (j *job) emit(ctx context.Context, t *program.Task) error {
 	st, err := j.duals(ctx, t)
 	if err != nil || st == nil {
@@ -156,12 +153,12 @@ func (j *job) emit(ctx context.Context, t *program.Task) error {
 // ConvertedFamilies implements program.StateConverter.
 func (Method) ConvertedFamilies() []string { return []string{params.Dual} }
 
-// ConvertValue implements program.StateConverter: all marginals are scaled as C is.
+// ConvertValue implements program.StateConverter. It scales all marginals with C.
 func (Method) ConvertValue(_ string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
 	s, err := decodeState(data, -1, math.MaxUint32)
 	if err != nil {
 		return nil, err
 	}
-	s.Carry(from.GetC(), to.GetC())
+	s.Carry(method.Cost.Number(from), method.Cost.Number(to))
 	return encodeState(s), nil
 }

@@ -13,8 +13,8 @@ import (
 	"taxon/mapper"
 )
 
-// small draws a problem over a tree of five nodes: instances of any length, one of zeros, labels
-// that are unions of partial paths, the empty one too.
+// small generates a problem over a tree of five nodes: instances of any length, one of them zero,
+// and labels that are unions of partial paths, including the empty one.
 func small(t testing.TB, seed uint64, loss string, virtual bool) *Problem {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 7))
@@ -45,8 +45,8 @@ func small(t testing.TB, seed uint64, loss string, virtual bool) *Problem {
 	return p
 }
 
-// twin has an a for each of the 2^nodes labelings of each instance, and joint feature vectors
-// written out.
+// twin is a reference solver with one variable a for each of the 2^nodes labelings of each
+// instance, and explicit joint feature vectors.
 type twin struct {
 	p *Problem
 	a [][]float64
@@ -63,7 +63,7 @@ func newTwin(p *Problem) *twin {
 	return v
 }
 
-// phi is phi(x_i, y): a block for each edge and labeling.
+// phi returns phi(x_i, y), which has a block for each edge and labeling.
 func (v *twin) phi(i int, y uint64) []float64 {
 	at := [2]uint64{uint64(i), y}
 	if out := v.joint[at]; out != nil {
@@ -86,7 +86,7 @@ func (v *twin) phi(i int, y uint64) []float64 {
 	return out
 }
 
-// paperLoss is [JMLR] 2.1 as it stands.
+// paperLoss computes the losses of [JMLR] 2.1 as they are stated.
 func (v *twin) paperLoss(loss string, virtual bool, y, u uint64) (sum float64) {
 	n := len(v.p.Parent)
 	below := func(j int) (size float64) {
@@ -130,7 +130,7 @@ func (v *twin) paperLoss(loss string, virtual bool, y, u uint64) (sum float64) {
 	return sum
 }
 
-// bound is D, and the gap; each instance's labeling of the greatest gradient is best.
+// bound returns D and the gap. It sets best to each instance's labeling with the largest gradient.
 func (v *twin) bound(loss func(y, u uint64) float64) (dual, gap float64) {
 	dual = -product(v.w, v.w) / 2
 	for i, a := range v.a {
@@ -146,8 +146,8 @@ func (v *twin) bound(loss func(y, u uint64) float64) (dual, gap float64) {
 	return dual, gap
 }
 
-// ascend moves a between the labelings of one instance. paper: by Algorithm 2, from all a alike;
-// else from the labeling of the least gradient.
+// ascend moves mass between the labelings of one instance: if paper is set by Algorithm 2, from all
+// labelings in proportion, and otherwise from the labeling with the smallest gradient.
 func (v *twin) ascend(i int, paper bool, loss func(y, u uint64) float64) {
 	y, c := v.p.On[i][0], v.p.Rows.RowC(i)
 	a := v.a[i]
@@ -173,7 +173,7 @@ func (v *twin) ascend(i int, paper bool, loss func(y, u uint64) float64) {
 	d := make([]float64, len(v.w))
 	step, q := 0.0, 0.0
 	if paper {
-		for u := range a { // mu* - mu, in a
+		for u := range a { // mu* - mu, in terms of a
 			by := -a[u]
 			if u == to && to != int(y) {
 				by += c
@@ -217,9 +217,9 @@ func (v *twin) ascend(i int, paper bool, loss func(y, u uint64) float64) {
 	}
 }
 
-// TestOptimum: with each loss of the paper, the dual optimum is that of a plain solver over all labelings;
-// the paper's own steps come near it from below; D never falls from solve to solve; and P - D
-// is the sum of the instances' gaps.
+// TestOptimum compares, for each loss of the paper, the dual optimum with that of a plain solver
+// over all labelings. The paper's own steps approach it from below, D never decreases from solve to
+// solve, and P - D is the sum of the instances' gaps.
 func TestOptimum(t *testing.T) {
 	for n, name := range append(slices.Clone(Losses), "delta", "sibl", "subtree") {
 		virtual := n >= 4
@@ -281,8 +281,8 @@ func TestOptimum(t *testing.T) {
 	}
 }
 
-// checkMarginals: they satisfy the constraints of eq. 8, corrected: edges agree at the nodes that
-// they share, the root too, and each has C.
+// checkMarginals checks the constraints of eq. 8, as corrected: edges agree at the nodes that they
+// share, including the root, and each edge has the mass C.
 func checkMarginals(t *testing.T, p *Problem, s *Solver, st *State) {
 	t.Helper()
 	s.open(st)
@@ -299,7 +299,8 @@ func checkMarginals(t *testing.T, p *Problem, s *Solver, st *State) {
 	}
 }
 
-// checkPrediction: sums of the nodes' vectors order the unions of partial paths as w.phi does.
+// checkPrediction checks that the sums of the nodes' vectors order the unions of partial paths as
+// w.phi does.
 func checkPrediction(t *testing.T, p *Problem, s *Solver, st *State, v *twin) {
 	t.Helper()
 	w := s.Weights(st)
@@ -329,7 +330,7 @@ func checkPrediction(t *testing.T, p *Problem, s *Solver, st *State, v *twin) {
 	}
 }
 
-// loss is l(y, u).
+// loss returns l(y, u).
 func (p *Problem) loss(y, u []uint64) (sum float64) {
 	for j, up := range p.Parent {
 		a := 0
@@ -341,8 +342,8 @@ func (p *Problem) loss(y, u []uint64) (sum float64) {
 	return sum
 }
 
-// TestDirection: the dynamic programme finds the best of all labelings ([JMLR] 3.4), and the mean
-// of marginals that stand at one labeling is that labeling's.
+// TestDirection checks that the dynamic programme finds the best of all labelings ([JMLR] 3.4), and
+// that the mean of marginals concentrated on one labeling is that labeling's.
 func TestDirection(t *testing.T) {
 	p := small(t, 3, "sibl", false)
 	s := p.NewSolver()
@@ -375,7 +376,8 @@ func TestDirection(t *testing.T) {
 	}
 }
 
-// TestRepeats: the same seed gives the same bits, from the start and from a state on the way.
+// TestRepeats checks that the same seed gives the same bits, from the start and from an
+// intermediate state.
 func TestRepeats(t *testing.T) {
 	p := small(t, 5, "unif", false)
 	var states [2]*State
@@ -404,10 +406,10 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestTight solves rows that hold each other, among them equal ones with different labels, at a
+// TestTight solves rows that constrain each other, including equal rows with different labels, at a
 // large C. A pass hardly raises D there, because the masses of such rows have to grow together, and
-// the instances' gaps at their visits say little about P - D. The optimum is that of a quadratic
-// programme with a constraint for each labeling (test/solvers, case 55 of hm3).
+// the instances' gaps at their visits do not predict P - D. The expected optimum is that of a
+// quadratic programme with a constraint for each labeling (test/solvers, case 55 of hm3).
 func TestTight(t *testing.T) {
 	rows := [][]float32{{0.21875, -0.96875, 0.625}, {0.25, 0, -0.84375}, {0.25, 0, -0.84375}, {-0.09375, 0.6875, -0.1875},
 		{0.21875, -0.96875, 0.625}, {0.4375, -0.0625, -0.34375}, {-0.375, 0.1875, 0}}

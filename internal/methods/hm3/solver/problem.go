@@ -153,5 +153,5 @@ func (s *State) Carry(from, to float64) {
 			row.Value[k] *= to / from
 		}
 	}
-	s.Primal, s.Dual = 0, 0 // not priced
+	s.Primal, s.Dual = 0, 0 // there was no full pass
 }

@@ -53,14 +53,14 @@ const (
 	nothing = 1e-14
 )
 
-// Solver solves a problem. It owns the memory of solves: 96 bytes a feature and microlabel, and an
+// Solver solves a problem. It owns the memory of solves: 96 bytes per feature and microlabel, and an
 // instance and microlabel. Only one goroutine may use it at a time.
 type Solver struct {
 	p     *Problem
 	width int     // features and the bias
 	step  int     // four labelings of each edge
 	end   []int32 // end of each microlabel's subtree
-	// w has w_e^(a,b) of feature f at f*step + 4j + 2a + b, j being the edge's child.
+	// w holds w_e^(a,b) of feature f at f*step + 4j + 2a + b, j being the edge's child.
 	w   []float64
 	all []float64   // marginals of all instances
 	mu  [][]float64 // marginals of each instance
@@ -68,7 +68,8 @@ type Solver struct {
 	last, along point // end of the last extrapolation, direction
 	leaps       int   // extrapolations since edges agreed
 
-	// s has the scores of an instance at all vectors, and coef what its moves add to w.
+	// s holds the scores of an instance at all vectors, and coef the multiples of the instance that
+	// its moves add to w.
 	s, coef []float64
 	// best is, by a microlabel's value, the gradient of the best labeling below it, and mean that of the marginals.
 	best   [][2]float64
@@ -454,7 +455,7 @@ func (s *Solver) extrapolate() {
 	copy(s.last.mu, s.all)
 }
 
-// free removes from a direction the instances that could not move along it once more, and computes
+// free removes from a direction the instances that could not move along it again, and computes
 // its vectors.
 func (s *Solver) free(d point) {
 	clear(d.w)

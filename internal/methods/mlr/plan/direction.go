@@ -1,15 +1,15 @@
 package plan
 
-// history is what the driver knows of the last points: their inner products, and no more. The
-// vectors are those of Products. Entries beyond the number of older points are undefined.
+// history holds the inner products of the last points. The vectors are those of Products. Entries
+// beyond the number of older points are undefined.
 type history struct {
-	Older int                             // points before the current one
+	Older int                             // number of points before the current one
 	SG    [Memory + 1]float64             // s_j.g_0
 	SY    [Memory + 1][Memory + 1]float64 // s_i.y_j
 	E     [Memory + 1][Memory + 1]float64 // u_i.(u_j/h), symmetric
 }
 
-// accept takes the products of a new point with this many older ones.
+// accept adds a new point, given its products with `older` older points.
 func (h *history) accept(p *Products, older int) {
 	for i := older; i >= 2; i-- {
 		for j := older; j >= 2; j-- {
@@ -31,12 +31,13 @@ func (h *history) accept(p *Products, older int) {
 	}
 }
 
-// forget drops the older points: the current point becomes the first.
+// forget drops the older points, so that the current point becomes the first.
 func (h *history) forget() { h.Older = 0 }
 
-// direction is that of L-BFGS, d = sum_j u[j] u_j/h + sum_j s[j] s_j, and its slope g_0.d.
+// direction returns the coefficients of the L-BFGS direction d = sum_j u[j] u_j/h + sum_j s[j] s_j,
+// and its slope g_0.d.
 //
-// It is the two-loop recursion (Nocedal, Wright, Numerical Optimization, algorithm 7.4) in
+// It runs the two-loop recursion (Nocedal, Wright, Numerical Optimization, algorithm 7.4) on
 // coefficients. q = sum_j c_j u_j begins as g_0:
 //
 //	for j = 1..older:   a_j = s_j.q / s_j.y_j,  q -= a_j y_j
@@ -44,8 +45,8 @@ func (h *history) forget() { h.Older = 0 }
 //	for j = older..1:   b = y_j.r / s_j.y_j,    r += (a_j - b) s_j
 //	d = -r
 //
-// Every s_j.y_j is at least ||s_j||^2, as P is strongly convex. Where rounding takes that, or
-// the descent, away, the slope is not below zero.
+// Every s_j.y_j is at least ||s_j||^2, because P is strongly convex. If rounding violates that, or
+// d is not a descent direction, the slope is not negative.
 func (h *history) direction() (u, s []float64, slope float64) {
 	n := h.Older
 	c, b, a := make([]float64, n+1), make([]float64, n+1), make([]float64, n+1)

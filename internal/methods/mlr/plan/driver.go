@@ -4,72 +4,73 @@ import (
 	"math"
 
 	"taxon/coordinator/method"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// stage is the place of a step within its sweep.
+// stage identifies a step within its sweep.
 type stage uint8
 
 const (
-	stageMove     stage = iota // a trial point is made
-	stageScore                 // its losses and gradient contributions
-	stageGather                // it is accepted
-	stageEvaluate              // its weights are written, to be evaluated
+	stageMove     stage = iota // computes a trial point
+	stageScore                 // computes its losses and gradient contributions
+	stageGather                // accepts it
+	stageEvaluate              // the weights of the point are written, to be evaluated
 	stageEmit                  // the final weights are written
 	stageEnd                   // nothing is left to do
 )
 
-// phases are the stages as users see them.
+// phases are the names of the stages in progress reports.
 var phases = [...]string{"move", "score", "gather", "evaluate", "emit", "end"}
 
 const (
-	// armijo is the share of the decrease predicted by the slope that a step must reach.
+	// armijo is the share of the decrease predicted by the slope that a step must achieve.
 	armijo = 1e-4
-	// rounding is the relative error that P, a sum over all instances, may have.
+
+	// rounding is the possible relative error of P, which is a sum over all instances.
 	rounding = 1e-14
-	// maxTries bounds the steps that a line search tries before it gives up its direction.
+
+	// maxTries bounds the steps that a line search tries before it drops the direction.
 	maxTries = 30
-	// stationarySweeps is the number of sweeps in a row after which a job ends if none changes
-	// the gap by a tenth or P by more than its rounding.
+
+	// stationarySweeps is the number of consecutive sweeps without progress after which a job ends.
+	// A sweep makes progress if it lowers the gap by a tenth or changes P by more than its rounding
+	// error.
 	stationarySweeps = 20
 )
 
-// state is the iteration between two steps: what a checkpoint holds of it.
+// state is the iteration between two steps, and the driver's part of a checkpoint.
 type state struct {
-	Sweep  uint32 // under way, from 1
-	Stage  stage  // of the step under way
+	Sweep  uint32 // the current sweep, from 1
+	Stage  stage  // the stage of the current step
 	TimeUp bool   `json:",omitempty"`
-	// accepted points that values tell of, the current one included
+
+	// Points is the number of accepted points with stored values, the current one included.
 	Points     int
 	History    history
-	Length     float64   // t of the trial
-	U, S       []float64 `json:",omitempty"` // the direction: see Move
-	Slope      float64   // along it
-	Tries      uint32    // steps tried along it
-	Norm       float64   // ||W||^2 of the trial
-	Losses     float64   // C times its losses
-	Certified  bool      // Last is set
+	Length     float64   // t of the trial point
+	U, S       []float64 `json:",omitempty"` // coefficients of the direction: see Move
+	Slope      float64   // slope along the direction
+	Tries      uint32    // steps tried along the direction
+	Norm       float64   // ||W||^2 of the trial point
+	Losses     float64   // C times the losses of the trial point
+	Certified  bool      // whether Last is set
 	Last       method.Certificate
-	Best       float64 // smallest gap that was a tenth below the one before it
-	StallCount uint32  // sweeps in a row that changed nothing
+	Best       float64 // the last gap below 0.9 of the best before it
+	StallCount uint32  // consecutive sweeps without progress
 	StoppedBy  string
 }
 
-// driver is the scalar part of the iteration.
+// driver is the scalar part of the iteration. The vectors stay in the store.
 type driver struct {
 	state
+	Settings
 	rows, ranges uint32
-	gap          float64
-	maxSweeps    uint32
-	evalEvery    uint32
 }
 
-// newDriver makes a driver at the first sweep.
-func newDriver(o *taxonv1.Options, plan *method.Plan) *driver {
+// newDriver returns a driver at the first sweep.
+func newDriver(o Settings, plan *method.Plan) *driver {
 	return &driver{
-		state: state{Sweep: 1, Stage: stageScore}, rows: uint32(plan.Items[Rows].Count),
+		state: state{Sweep: 1, Stage: stageScore}, Settings: o, rows: uint32(plan.Items[Rows].Count),
 		ranges: uint32(plan.Items[Ranges].Count),
-		gap:    o.GetGap(), maxSweeps: o.GetMaxSweeps(), evalEvery: o.GetEvalEvery(),
 	}
 }
 
@@ -78,7 +79,7 @@ func (d *driver) State() method.State { return method.Encode(&d.state) }
 
 // Progress implements method.Driver.
 func (d *driver) Progress() method.Progress {
-	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.gap, MaxSweeps: d.maxSweeps}
+	p := method.Progress{Sweep: d.Sweep, StoppedBy: d.StoppedBy, Tolerance: d.Gap, MaxSweeps: d.MaxSweeps}
 	if d.Certified {
 		last := d.Last
 		p.Certificate = &last
@@ -122,7 +123,7 @@ func (d *driver) Step() (method.Step, bool) {
 	return s, true
 }
 
-// points reads the last n points and their gradients.
+// points returns the reads of the last n points and their gradients.
 func points(n int) (reads []method.Read) {
 	for back := range n {
 		reads = append(reads, method.Read{Value: W, Back: back}, method.Read{Value: G, Back: back})
@@ -161,7 +162,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 		if err := d.certify(total[SumNorm], total[SumGradient]); err != nil {
 			return method.Outcome{}, err
 		}
-		if d.evalEvery > 0 && d.Sweep%d.evalEvery == 0 {
+		if d.EvalEvery > 0 && d.Sweep%d.EvalEvery == 0 {
 			d.Stage = stageEvaluate
 			return method.Outcome{}, nil
 		}
@@ -174,18 +175,19 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	return method.Outcome{}, nil
 }
 
-// objective is P at the trial point.
+// objective returns P at the trial point.
 func (d *driver) objective() float64 { return 0.5*d.Norm + d.Losses }
 
-// goodEnough is Armijo's condition on the trial point.
+// goodEnough reports whether the trial point satisfies Armijo's condition.
 func (d *driver) goodEnough() bool {
 	last := d.Last.Objective
 	return d.objective() <= last+float64(armijo*float64(d.Length*d.Slope))+float64(rounding*last)
 }
 
 // shorten tries a smaller step: the minimum of the parabola through the known values, within
-// bounds. If no step along a direction is good, the negative gradient replaces it. If that has no
-// good step either, float64 has no more digits to offer.
+// limits. If no step along a direction is good enough, the negative gradient replaces the
+// direction. If the gradient has no good step either, the precision of float64 is exhausted and the
+// job ends.
 func (d *driver) shorten() method.Outcome {
 	if d.Tries++; d.Tries >= maxTries {
 		if d.History.Older == 0 {
@@ -198,7 +200,7 @@ func (d *driver) shorten() method.Outcome {
 	}
 	linear := float64(d.Length * d.Slope)
 	share := -linear / (2 * (d.objective() - d.Last.Objective - linear))
-	if !(share >= 0.1) { // also not a number
+	if !(share >= 0.1) { // also if it is NaN
 		share = 0.1
 	}
 	d.Length *= min(share, 0.5)
@@ -206,25 +208,25 @@ func (d *driver) shorten() method.Outcome {
 	return method.Outcome{Drop: dropTrial}
 }
 
-// dropTrial drops the figures of a trial point that is not accepted.
+// dropTrial lists the values of a trial point that is not accepted, which are dropped.
 var dropTrial = []string{Trial, V}
 
-// giveUp ends the job at the last accepted point. Its sweep was the last one.
+// giveUp ends the job at the last accepted point, whose sweep was the last one.
 func (d *driver) giveUp(reason string) method.Outcome {
 	d.Sweep--
 	d.StoppedBy, d.Stage = reason, stageEmit
 	return method.Outcome{Drop: dropTrial}
 }
 
-// certify takes the certificate of the accepted point.
+// certify sets the certificate of the accepted point.
 func (d *driver) certify(norm, gradient float64) error {
-	d.Norm = norm // of the start it was not known
+	d.Norm = norm // the norm of the initial point was unknown
 	p := d.objective()
 	dual, gap := p-0.5*gradient, 0.0
 	if gradient > 0 {
 		gap = 0.5 * gradient / p
 	}
-	if d.Certified && d.Last.Dual > dual { // a bound once found holds
+	if d.Certified && d.Last.Dual > dual { // an earlier, better bound stays valid
 		dual = d.Last.Dual
 		gap = max((p-dual)/p, 0)
 	}
@@ -244,7 +246,7 @@ func (d *driver) certify(norm, gradient float64) error {
 	return nil
 }
 
-// endSweep commits the sweep, and ends the job or goes to the next one.
+// endSweep commits the sweep. It ends the job or begins the next sweep.
 func (d *driver) endSweep() method.Outcome {
 	if d.stop() {
 		d.Stage = stageEmit
@@ -254,23 +256,23 @@ func (d *driver) endSweep() method.Outcome {
 	return method.Outcome{SweepDone: true, Certified: true, Phase: phases[stageGather]}
 }
 
-// stop applies the stopping rules, the tolerance first.
+// stop applies the stopping criteria, the tolerance first.
 func (d *driver) stop() bool {
-	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.gap, d.Sweep, d.maxSweeps, d.state.TimeUp,
+	d.StoppedBy = method.StoppedBy(d.Last.Gap <= d.Gap, d.Sweep, d.MaxSweeps, d.state.TimeUp,
 		d.StallCount >= stationarySweeps)
 	return d.StoppedBy != ""
 }
 
-// openSweep goes to the first step of the next sweep.
+// openSweep begins the first step of the next sweep.
 func (d *driver) openSweep() {
 	d.Sweep++
 	d.aim()
 }
 
-// aim sets the direction from the current point, and a whole step along it.
+// aim sets the direction from the current point, and a step of length 1 along it.
 func (d *driver) aim() {
 	d.U, d.S, d.Slope = d.History.direction()
-	if !(d.Slope < 0) { // rounding ate the curvature
+	if !(d.Slope < 0) { // rounding has spoilt the curvature
 		d.History.forget()
 		d.Points = 1
 		d.U, d.S, d.Slope = d.History.direction()
@@ -278,19 +280,19 @@ func (d *driver) aim() {
 	d.Length, d.Tries, d.Stage = 1, 0, stageMove
 }
 
-// leaves says whether nothing depends on the point of the current step. The first sweep's point
-// is needed: without it there is no certificate.
+// leaves reports whether the current step may be left out, because nothing depends on its point.
+// The first sweep's point is required, because without it there is no certificate.
 func (d *driver) leaves() bool {
 	return d.Sweep > 1 && (d.Stage == stageMove || d.Stage == stageScore)
 }
 
-// TimeUp implements method.Driver. A trial point that is not accepted yet is dropped.
-func (d *driver) TimeUp(up bool) method.Late {
+// TimeUp implements method.Driver. A trial point that has not been accepted is dropped.
+func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
 	if up && d.leaves() {
-		return method.LateLeave
+		return method.Skip
 	}
-	return method.LateRun
+	return method.RunFull
 }
 
 // Resume implements method.Driver.

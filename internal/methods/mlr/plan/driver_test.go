@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	"taxon/internal/data/taxonomy"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -20,13 +21,13 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// points is a run of a method in a few dimensions, newest first, as ranges would see it.
+// run is the history of a method in a few dimensions, newest point first, as the ranges store it.
 type run struct {
 	w, g [][]float64
 	h    []float64 // preconditioner
 }
 
-// products are those of the newest point with so many older ones.
+// products returns the products of the newest point with `older` older ones.
 func (r *run) products(older int) (p Products) {
 	s, u := make([][]float64, older+1), make([][]float64, older+1)
 	minus := func(a, b []float64) []float64 {
@@ -59,7 +60,7 @@ func (r *run) products(older int) (p Products) {
 	return p
 }
 
-// textbook is L-BFGS's direction by vectors: Nocedal and Wright, algorithm 7.4.
+// textbook computes the direction of L-BFGS by vectors: Nocedal and Wright, algorithm 7.4.
 func (r *run) textbook(older int) []float64 {
 	q, a := slices.Clone(r.g[0]), make([]float64, older+1)
 	pair := func(j int) (s, y []float64) {
@@ -100,8 +101,8 @@ func (r *run) textbook(older int) []float64 {
 	return q
 }
 
-// TestDirection: the recursion on inner products gives the textbook's direction, while the
-// memory fills and when it is full.
+// TestDirection checks that the recursion on inner products gives the textbook's direction, while
+// the memory fills and when it is full.
 func TestDirection(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const n = 12
@@ -144,7 +145,8 @@ func TestDirection(t *testing.T) {
 
 func testPlan(t *testing.T) *method.Plan {
 	t.Helper()
-	spec := &taxonv1.JobSpec{Options: &taxonv1.Options{Bias: 1}, Data: &taxonv1.Data{Instances: 5000, Features: 400,
+	spec := &taxonv1.JobSpec{Options: methodtest.Options("mlr",
+		"bias", 1), Data: &taxonv1.Data{Instances: 5000, Features: 400,
 		Nonzeros: 50_000}}
 	p, err := Method{}.Plan(&method.Problem{Spec: spec, Tree: testTree(t, 20)})
 	if err != nil {
@@ -166,21 +168,22 @@ func testTree(t *testing.T, classes int) *taxonomy.Tree {
 	return tree
 }
 
-// TestPlan: ranges cover all columns, the bias among them, and shards are few.
+// TestPlan checks that the ranges cover all columns, including the bias, and that there are few
+// shards.
 func TestPlan(t *testing.T) {
 	for _, c := range []struct {
 		features, nonzeros, instances uint64
 		classes                       int
 		shards, ranges                int
 	}{
-		{400, 50_000, 5000, 20, 3, 8},               // small: by work
+		{400, 50_000, 5000, 20, 3, 8},               // small: divided by work
 		{3, 100, 50, 2, 1, 1},                       // tiny
-		{6104, 77_496, 6602, 502, 3, 12},            // as the demo: by what a shard writes
+		{6104, 77_496, 6602, 502, 3, 12},            // as the demo: divided by the size of a shard's output
 		{80, 800_000, 10_000, 63, 64, 5},            // dense
 		{100_000, 10_000_000, 100_000, 100, 24, 39}, // large
 		{1, 40, 40, 1 << 20, 5, 2},                  // a column is more than a range
 	} {
-		spec := &taxonv1.JobSpec{Options: &taxonv1.Options{Bias: 1}, Data: &taxonv1.Data{Instances: c.instances,
+		spec := &taxonv1.JobSpec{Options: methodtest.Options("mlr", "bias", 1), Data: &taxonv1.Data{Instances: c.instances,
 			Features: c.features, Nonzeros: c.nonzeros}}
 		tree := &taxonomy.Tree{Leaf: slices.Repeat([]bool{true}, c.classes), Parent: slices.Repeat([]int32{-1}, c.classes)}
 		problem := &method.Problem{Spec: spec, Tree: tree}
@@ -206,8 +209,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// parabola is the problem  1/2 w^2 + C sum (a w - b)^2 / 2  of one weight, seen as losses and a norm:
-// what tasks would report of it.
+// parabola is the problem 1/2 w^2 + C sum (a w - b)^2 / 2 of one weight. It reports losses and a
+// norm as tasks do.
 type parabola struct {
 	w, g  []float64 // accepted, newest first
 	trial float64
@@ -216,7 +219,7 @@ type parabola struct {
 
 func (p *parabola) loss(w float64) float64 { return p.curve / 2 * (w - 3) * (w - 3) }
 
-// run does the driver's step and returns its sums.
+// run executes the driver's step and returns its figures.
 func (p *parabola) run(t *testing.T, s method.Step) []method.Sums {
 	t.Helper()
 	tasks := s.Tasks[0]
@@ -271,7 +274,7 @@ func (p *parabola) step(t *testing.T, d method.Driver) (method.Step, method.Outc
 }
 
 func testOptions(change func(*taxonv1.Options)) *taxonv1.JobSpec {
-	o := &taxonv1.Options{Method: Name, C: 1, Gap: 1e-12}
+	o := methodtest.Options(Name, "gap", 1e-12)
 	change(o)
 	return &taxonv1.JobSpec{Options: o}
 }
@@ -285,8 +288,9 @@ func testDriver(t *testing.T, change func(*taxonv1.Options)) *driver {
 	return d.(*driver)
 }
 
-// TestSteps: a whole gradient step overshoots where the curvature is 100, so the first search
-// shortens it; the trial's values are dropped; a driver made from the state goes on alike.
+// TestSteps checks that the first search shortens its step, because a full gradient step overshoots
+// at a curvature of 100, that the trial's values are dropped, and that a driver restored from the
+// state behaves alike.
 func TestSteps(t *testing.T) {
 	d, p := testDriver(t, func(*taxonv1.Options) {}), &parabola{curve: 100}
 	var ops []string
@@ -321,10 +325,10 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestTimeUp: a trial point under way is given up, the first point is not; what ends the job
-// is the last accepted point, and with more time it goes on.
+// TestTimeUp checks that a pending trial point is dropped, except for the first point, that the job
+// ends at the last accepted point, and that it continues there with more time.
 func TestTimeUp(t *testing.T) {
-	for steps, late := range []method.Late{method.LateRun, method.LateRun, method.LateLeave, method.LateLeave} {
+	for steps, late := range []method.DeadlinePolicy{method.RunFull, method.RunFull, method.Skip, method.Skip} {
 		d, p := testDriver(t, func(*taxonv1.Options) {}), &parabola{curve: 3}
 		for range steps {
 			p.step(t, d)
@@ -333,7 +337,7 @@ func TestTimeUp(t *testing.T) {
 			t.Errorf("after %d steps late tasks are %d", steps, got)
 		}
 		var all []method.Sums
-		if late == method.LateLeave { // nobody has begun
+		if late == method.Skip { // nobody has begun
 			all = make([]method.Sums, 3)
 			if _, err := d.Commit(all); err != nil {
 				t.Fatal(err)
@@ -359,9 +363,10 @@ func TestTimeUp(t *testing.T) {
 	}
 }
 
-// TestStops: caps and another tolerance.
+// TestStops checks caps and a changed tolerance.
 func TestStops(t *testing.T) {
-	d, p := testDriver(t, func(o *taxonv1.Options) { o.MaxSweeps, o.EvalEvery = 1, 1 }), &parabola{curve: 50}
+	d := testDriver(t, func(o *taxonv1.Options) { o.Set("max_sweeps", 1); o.Set("eval_every", 1) })
+	p := &parabola{curve: 50}
 	shown := 0
 	for {
 		s, out, more := p.step(t, d)
@@ -378,7 +383,7 @@ func TestStops(t *testing.T) {
 	if d.StoppedBy != method.StoppedByMaxSweeps || shown != 1 {
 		t.Errorf("%s, %d shown", d.StoppedBy, shown)
 	}
-	d.maxSweeps = 0
+	d.MaxSweeps = 0
 	d.Resume(false)
 	for {
 		if _, _, more := p.step(t, d); !more {
@@ -390,9 +395,9 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// TestDigitsEnd: a tolerance that float64 can't show ends as stationary.
+// TestDigitsEnd checks that a tolerance beyond the precision of float64 ends as stationary.
 func TestDigitsEnd(t *testing.T) {
-	d, p := testDriver(t, func(o *taxonv1.Options) { o.Gap = 1e-300 }), &parabola{curve: math.Pi}
+	d, p := testDriver(t, func(o *taxonv1.Options) { o.Set("gap", 1e-300) }), &parabola{curve: math.Pi}
 	for range 100_000 {
 		if _, _, more := p.step(t, d); !more {
 			break

@@ -6,20 +6,21 @@ import (
 	"taxon/coordinator/method"
 )
 
-// Figures of the estimate.
+// These constants calibrate the estimate.
 const (
-	visitSeconds     = 1e-9 // of a nonzero and a class, and of an entry of a vector
-	visitsPerNonzero = 2    // scores, and the gradient
+	// visitSeconds is the time in seconds for a nonzero and a class, and for an entry of a vector.
+	visitSeconds     = 1e-9
+	visitsPerNonzero = 2 // the scores, and the gradient
 	sweeps           = 50
 )
 
-// Estimate implements method.Method. Its unit is a vector: a float64 for each weight.
+// Estimate implements method.Method. Its unit is a vector of one float64 per weight.
 func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	data, classes := p.Spec.GetData(), m.vectors(p.Tree)
 	columns := data.GetFeatures() + 1
 	vector := 8 * classes * columns
 	shards, ranges := uint64(plan.Items[Rows].Count), uint64(plan.Items[Ranges].Count)
-	contribution := vector // of a shard: the features of its rows alone
+	contribution := vector // that of a shard covers only the features of its rows
 	if nonzeros := data.GetNonzeros()/shards + data.GetInstances(); nonzeros < columns {
 		contribution = 8 * classes * nonzeros
 	}

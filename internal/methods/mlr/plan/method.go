@@ -2,9 +2,9 @@
 //
 //	min_W  P(W) = 1/2 ||W||^2 + C sum_i -log softmax_{y_i}(W x_i)
 //
-// over all classes at once, without a structure; every instance has exactly one label y_i. It
-// is solved by L-BFGS whose vectors never meet the driver: row shards give scores, losses and
-// gradients, feature ranges hold W and its history, and the driver sees inner products
+// over all classes at once, without a structure. Every instance has exactly one label y_i. It is
+// solved by a distributed L-BFGS: tasks on row shards compute scores, losses and gradients, tasks
+// on feature ranges hold W and its history, and the driver works with their inner products only
 // (Chen, Wang, Zhou 2014, "Large-scale L-BFGS using MapReduce").
 //
 // A sweep is one accepted point:
@@ -15,13 +15,13 @@
 //
 // If the trial is not good enough, the sweep goes back to move with a smaller t.
 //
-// The certificate is the dual at the current probabilities, D = C sum_i H(p_i) - 1/2 ||V||^2.
-// As C sum_i (loss_i - H(p_i)) = -<W, V>, the gap is P - D = 1/2 ||W - V||^2, half the squared
-// norm of the gradient. It is computed as that, which cancels no digits. The best bound of all
-// sweeps is the one that counts.
+// The certificate is the dual at the current probabilities, D = C sum_i H(p_i) - 1/2 ||V||^2. As C
+// sum_i (loss_i - H(p_i)) = -<W, V>, the gap is P - D = 1/2 ||W - V||^2, half the squared norm of
+// the gradient. It is computed in this form, which avoids cancellation. The certificate uses the
+// best bound of all sweeps.
 //
-//   - method.go: what is refused, the plan; estimate.go: memory and time
-//   - params.go: what coordinator and worker tell each other
+//   - method.go: refused problems, the plan; estimate.go: memory and time
+//   - params.go: operations, parameters, values and figures that coordinator and worker share
 //   - driver.go: the steps, line search, stopping; direction.go: the two-loop recursion
 package plan
 
@@ -37,19 +37,20 @@ import (
 
 func init() { registry.Register(30, Method{}, Method{OnTree: true}) }
 
-// Values of --method.
+// These are the values of --method.
 const (
 	Name     = "mlr"
 	TreeName = "rr-mlr"
 )
 
-// Loss is the one loss that the method has.
+// Loss is the only loss of the method.
 const Loss = "softmax"
 
-// Method is soft-max regression. OnTree: its classes are the leaves of a tree, and R is that of
-// recursive regularisation, 1/2 sum_n ||w_n - w_parent||^2. With u_n = w_n - w_parent this is 1/2
-// ||U||^2, and a leaf's score is the sum of u_n.x over its path. So the rest is the same with U
-// in the place of W. In V an inner node has the sum of the nodes below it.
+// Method is soft-max regression. With OnTree, its classes are the leaves of a tree, and the
+// regulariser is that of recursive regularisation, 1/2 sum_n ||w_n - w_parent||^2. With u_n = w_n -
+// w_parent this is 1/2 ||U||^2, and a leaf's score is the sum of u_n.x over its path. So everything
+// else is the same with U in place of W. In V, an internal node has the sum over the nodes below
+// it.
 type Method struct{ OnTree bool }
 
 // Name implements method.Method.
@@ -68,8 +69,8 @@ func (m Method) About() string {
 	return "soft-max regression of all classes together, without the structure"
 }
 
-// Traits implements method.Method. Scores are margins, and a softmax over all classes makes
-// probabilities of them.
+// Traits implements method.Method. Scores are margins, and a soft-max over all classes converts
+// them to probabilities.
 func (m Method) Traits(*taxonv1.Options) method.Traits {
 	return method.Traits{Form: form.Form{Link: form.Softmax}, Unstructured: !m.OnTree, Searched: !m.OnTree}
 }
@@ -82,6 +83,21 @@ func (m Method) Options() []method.Option {
 		return out
 	}
 	return append(out, method.WarmStart)
+}
+
+// Settings are the options that the driver and the program go by.
+type Settings struct {
+	C         float64 `option:"C"`
+	Bias      float64 `option:"bias"`
+	Gap       float64 `option:"gap"`
+	MaxSweeps uint32  `option:"max-sweeps"`
+	EvalEvery uint32  `option:"eval-every"`
+}
+
+// SettingsOf reads the options of a job.
+func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
+	err = method.ReadOptions(o, Method{}.Options(), &s)
+	return s, err
 }
 
 // Check implements method.Method.
@@ -100,7 +116,7 @@ func (m Method) Check(p *method.Problem) error {
 	return OneLabelEach(m.Name(), p.Spec.GetData())
 }
 
-// vectors is the number of vectors: classes, or all nodes of the tree.
+// vectors returns the number of vectors: of classes, or of all nodes of the tree.
 func (m Method) vectors(t *taxonomy.Tree) uint64 {
 	if m.OnTree {
 		return uint64(t.Len())
@@ -108,21 +124,23 @@ func (m Method) vectors(t *taxonomy.Tree) uint64 {
 	return uint64(len(t.Terminals()))
 }
 
-// OneLabelEach refuses data whose instances do not all have exactly one label.
+// OneLabelEach returns an error unless every instance has exactly one label.
 func OneLabelEach(name string, d *taxonv1.Data) error {
 	return method.OneLabelEach(d, "method "+name, "rr-svm, rr-lr, bsvm or blr")
 }
 
 const (
-	// rangeEntries is how many weights a range has at most, where a column has fewer: 2 MiB of
-	// each vector.
+	// rangeEntries bounds the weights of a range, unless it is a single column: 2 MiB per vector.
 	rangeEntries = 1 << 18
-	// minRanges share the work on vectors, where they have rangeColumns columns each.
+	// minRanges is the least number of ranges, which share the work on vectors, provided that each
+	// has rangeColumns columns.
 	minRanges, rangeColumns = 8, 16
-	// shardVisits is the least work of a row shard: nonzeros times classes.
+
+	// shardVisits is the least work of a row shard, in nonzeros times classes.
 	shardVisits = 1 << 18
-	// shardFill is how many nonzeros for each feature a shard has at least: what a shard
-	// writes is dense in the classes, and must be less than what it computes.
+
+	// shardFill is the least number of nonzeros per feature in a shard. The output of a shard is
+	// dense in the classes, and should take less time than its computation.
 	shardFill = 4
 	maxShards = 64
 )
@@ -131,7 +149,7 @@ const (
 func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	d, classes := p.Spec.GetData(), m.vectors(p.Tree)
 	columns := d.GetFeatures()
-	if p.Spec.GetOptions().GetBias() > 0 {
+	if method.Bias.Number(p.Spec.GetOptions()) > 0 {
 		columns++
 	}
 	if columns == 0 || classes == 0 || d.GetInstances() == 0 {
@@ -147,7 +165,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 			Rows:   {Kind: method.Rows, Count: int(max(shards, 1))},
 			Ranges: {Kind: method.Ranges, Count: int((columns + uint64(detail.Width) - 1) / uint64(detail.Width))},
 		},
-		Values: []method.Value{
+		Variables: []method.Variable{
 			{Name: Trial, Items: Ranges, Versions: 1, Whole: true},
 			{Name: V, Items: Rows, Versions: 1, Whole: true, Cut: true, By: Ranges},
 			{Name: W, Items: Ranges, Versions: Memory + 1, Whole: true},
@@ -161,12 +179,16 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 
 // Driver implements method.Method.
 func (Method) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (method.Driver, error) {
-	d := newDriver(spec.GetOptions(), plan)
+	o, err := SettingsOf(spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	d := newDriver(o, plan)
 	if err := method.Restore(s, &d.state, &d.Stage, stageEnd); err != nil {
 		return nil, err
 	}
 	if n := d.History.Older; n < 0 || n > Memory || d.Points < 0 {
-		return nil, fmt.Errorf("it remembers %d of %d points: nobody but this program may write it", n, d.Points)
+		return nil, fmt.Errorf("it has the products of %d of %d points: it is damaged, or was changed by hand", n, d.Points)
 	}
 	return d, nil
 }

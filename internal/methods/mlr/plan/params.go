@@ -6,48 +6,64 @@ import (
 	"taxon/coordinator/method"
 )
 
-// The lists of items, and the operations on them.
+// These are the lists of items, and the operations on them.
 const (
-	// shards of the instances, in row order, of about equal nonzeros
+	// Rows is the list of shards of the instances, in row order, with about equal numbers of
+	// nonzeros.
 	Rows = 0
-	// feature ranges of Plan.Width columns each; the bias is the last column
+
+	// Ranges is the list of feature ranges of Plan.Width columns each. The bias is the last column.
 	Ranges = 1
 
-	// of rows: losses and gradient at the trial point; no parameters
-	OpScore  = "score"
-	OpGather = "gather" // of a range: accept the trial point: params Gather
-	OpMove   = "move"   // of a range: make a trial point: params Move
-	// of a range: write the weights of the accepted point; no parameters
+	// OpScore computes the losses and the gradient of a row shard at the trial point. It has no
+	// parameters.
+	OpScore = "score"
+
+	// OpGather accepts the trial point of a range. Its parameters are Gather.
+	OpGather = "gather"
+
+	// OpMove computes a trial point of a range. Its parameters are Move.
+	OpMove = "move"
+
+	// OpEmit writes the weights of a range at the accepted point. It has no parameters.
 	OpEmit = "emit"
 )
 
-// Families of values, all of float64.
+// These are the families of values, all of float64.
 const (
-	Trial = "trial" // of a range: the trial point
-	// of a row shard, cut by ranges: C sum_i (e_y - p_i) x_i' over its rows
+	// Trial holds the trial point of a range.
+	Trial = "trial"
+
+	// V holds C sum_i (e_y - p_i) x_i' over the rows of a shard, cut by ranges.
 	V = "v"
-	W = "w" // of a range: the accepted points
-	G = "g" // of a range: their gradients
+
+	// W holds the accepted points of a range.
+	W = "w"
+
+	// G holds the gradients at the accepted points of a range.
+	G = "g"
 )
 
-// Memory is the number of changes of W and of its gradient that L-BFGS remembers.
+// Memory is the number of changes of W and of its gradient that L-BFGS stores.
 const Memory = 6
 
 // maxRanges bounds the tasks of a step.
 const maxRanges = 1 << 14
 
-// Figures of a task, in the order of method.Sums. The inner products of Products come after them.
+// These are the figures of a task, in the order of method.Sums. The inner products of Products come
+// after them.
 const (
-	SumLoss     = iota // score: C sum_i loss_i
-	SumNorm            // move: ||W||^2 of the trial; gather: of the point accepted
-	SumGradient        // gather: ||gradient||^2
-	SumVisits          // nonzeros touched
+	SumLoss = iota // from score: C sum_i loss_i
+	// SumNorm is ||W||^2, from move of the trial point, from gather of the accepted point.
+	SumNorm
+	SumGradient // from gather: ||gradient||^2
+	SumVisits   // nonzeros visited
 	sumProducts
 )
 
-// Products are inner products that gather reports. Point 0 is the one accepted, 1 the one
-// before and so on. s_j = W_{j-1} - W_j, y_j = g_{j-1} - g_j, u_0 = g_0, u_j = y_j, for j from
-// 1; h is a metric, a number for each column: the diagonal of the Hessian at W = 0.
+// Products holds the inner products that gather reports. Point 0 is the accepted one, point 1 the
+// one before, and so on. s_j = W_{j-1} - W_j, y_j = g_{j-1} - g_j, u_0 = g_0, u_j = y_j, for j from
+// 1. h is a metric with one number per column: the diagonal of the Hessian at W = 0.
 type Products struct {
 	SG [Memory + 1]float64 // s_j.g_0; [0] is 0
 	SY [Memory + 1]float64 // s_1.y_j; [0] is 0
@@ -56,12 +72,12 @@ type Products struct {
 	E1 [Memory + 1]float64 // u_1.(u_j/h) for j from 1
 }
 
-// lists are the products in the order of the sums.
+// lists returns the products in the order of the figures.
 func (p *Products) lists() []*[Memory + 1]float64 {
 	return []*[Memory + 1]float64{&p.SG, &p.SY, &p.YS, &p.E0, &p.E1}
 }
 
-// AppendTo appends the products to a task's sums.
+// AppendTo appends the products to a task's figures.
 func (p *Products) AppendTo(sums method.Sums) method.Sums {
 	for _, list := range p.lists() {
 		sums = append(sums, list[:]...)
@@ -69,7 +85,7 @@ func (p *Products) AppendTo(sums method.Sums) method.Sums {
 	return sums
 }
 
-// add adds the products in a task's sums.
+// add adds the products in a task's figures.
 func (p *Products) add(sums method.Sums) {
 	at := sumProducts
 	for _, list := range p.lists() {
@@ -80,7 +96,7 @@ func (p *Products) add(sums method.Sums) {
 	}
 }
 
-// Figures is the number of a task's sums.
+// Figures is the number of a task's figures.
 var Figures = len(sumNames())
 
 func sumNames() []method.Sum {
@@ -93,26 +109,26 @@ func sumNames() []method.Sum {
 	return out
 }
 
-// Gather are the parameters of OpGather.
+// Gather holds the parameters of OpGather.
 type Gather struct {
-	Past int // older points whose products are wanted
+	Past int // number of older points with which products are computed
 }
 
-// Move are the parameters of OpMove: the trial point is
+// Move holds the parameters of OpMove. The trial point is
 //
 //	W_0 + Step (sum_j U[j] u_j/h + sum_{j>=1} S[j] s_j)
 type Move struct {
 	Step float64
-	// of equal length, one longer than the number of older points; S[0] is 0
+	// U and S have the same length, one more than the number of older points. S[0] is 0.
 	U, S []float64
 }
 
-// Plan is method.Plan.Detail.
+// Plan is the content of method.Plan.Detail.
 type Plan struct {
-	Width uint32 // columns of a range; the last one may have fewer
+	Width uint32 // columns of a range; the last range may have fewer
 }
 
-// Detail reads the detail of a plan that this package has made.
+// Detail decodes the detail of a plan made by this package.
 func Detail(detail []byte) (Plan, error) {
 	var p Plan
 	if err := method.Decode(detail, &p); err != nil {

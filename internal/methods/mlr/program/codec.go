@@ -7,10 +7,11 @@ import (
 	"taxon/worker/codec"
 )
 
-// Values begin with eight bytes: a format byte, three zeros, a count (uint32, little-endian).
-// The arrays behind them are aligned, and are read where they lie. See store/FORMAT.md.
+// Values begin with eight bytes: a format byte, three zeros, and a count (uint32, little-endian).
+// The arrays after them are aligned and are used in place. store/FORMAT.md has the layouts.
 const (
-	// count columns (uint32, ascending, padded to eight bytes), then float64 of all classes for each
+	// formatPart is a contribution: count columns (uint32, ascending, padded to eight bytes),
+	// followed by the float64 of all classes for each column.
 	formatPart = 0x71
 	headBytes  = 8
 )
@@ -22,7 +23,7 @@ func head(format byte, count, more int) []byte {
 	return b
 }
 
-// body checks the head and returns the count and what is behind.
+// body checks the header of a value. It returns the count and the bytes after the header.
 func body(b []byte, format byte) (count int, rest []byte, err error) {
 	if len(b) < headBytes || binary.LittleEndian.Uint32(b) != uint32(format) {
 		return 0, nil, codec.ErrBroken
@@ -30,7 +31,7 @@ func body(b []byte, format byte) (count int, rest []byte, err error) {
 	return int(binary.LittleEndian.Uint32(b[4:])), b[headBytes:], nil
 }
 
-// encodePart writes a shard's contribution to a range: sums of len(columns) x classes.
+// encodePart encodes a shard's contribution to a range: sums of len(columns) x classes.
 func encodePart(columns []uint32, sums []float64) []byte {
 	b := head(formatPart, len(columns), padded(len(columns))+8*len(sums))
 	b = sparse.Append(b, columns)
@@ -38,7 +39,7 @@ func encodePart(columns []uint32, sums []float64) []byte {
 	return sparse.Append(b, sums)
 }
 
-// decodePart reads a contribution to columns [lo, hi); the results may alias b.
+// decodePart decodes a contribution to columns [lo, hi). The results may alias b.
 func decodePart(b []byte, classes, lo, hi int) (columns []uint32, sums []float64, err error) {
 	n, rest, err := body(b, formatPart)
 	if err != nil || n > hi-lo || len(rest) != padded(n)+8*n*classes {
@@ -54,5 +55,5 @@ func decodePart(b []byte, classes, lo, hi int) (columns []uint32, sums []float64
 	return columns, sparse.View[float64](rest[padded(n):]), nil
 }
 
-// padded is the size of so many columns.
+// padded returns the size in bytes of the given number of columns.
 func padded(columns int) int { return (4*columns + 7) &^ 7 }

@@ -14,7 +14,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
-// TestGolden: the program writes the golden files' bytes, and reads them.
+// TestGolden checks that the program writes the golden files' bytes, and reads them.
 func TestGolden(t *testing.T) {
 	vector, columns, sums := []float64{0.1, -2, 3e300}, []uint32{7, 9, 12}, []float64{1, 2, 3, 4, 5, 0.1}
 	for name, written := range map[string][]byte{"vector-v1.bin": codec.Vector(vector), "part-v1.bin": encodePart(columns,
@@ -42,8 +42,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestDamaged: a value that is cut short, longer, of another format, of other columns or of
-// another size is an error that says so, never a panic.
+// TestDamaged checks that a value that is truncated, longer, of another format, of other columns or
+// of another size gives a clear error, but no panic.
 func TestDamaged(t *testing.T) {
 	vector, part := codec.Vector([]float64{1, 2}), encodePart([]uint32{3, 5}, []float64{1, 2, 3, 4})
 	try := func(what string, b []byte) {

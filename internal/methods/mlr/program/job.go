@@ -1,6 +1,6 @@
 // Package program runs the tasks of soft-max regression: scores, losses and gradients of row
-// shards, and the vector part of L-BFGS over feature ranges. The problem, the steps and the
-// symbols are those of internal/methods/mlr/plan; the maths is in softmax.go and vectors.go.
+// shards, and the vector part of L-BFGS over feature ranges. internal/methods/mlr/plan describes
+// the problem, the steps and the symbols; softmax.go and vectors.go have the maths.
 package program
 
 import (
@@ -23,7 +23,7 @@ type Method params.Method
 // Name implements program.Method.
 func (m Method) Name() string { return params.Method(m).Name() }
 
-// job is what all tasks share. Read-only.
+// job holds the data that all tasks share. It is read-only.
 type job struct {
 	id      string
 	problem problem
@@ -44,7 +44,10 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version "+
 			"than the coordinator", n, params.Figures)
 	}
-	o := p.Spec.GetOptions()
+	o, err := params.SettingsOf(p.Spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
 	j := &job{id: p.ID, width: int(plan.Width), ranges: int(p.Plan.GetItems()[params.Ranges].GetCount())}
 	classOf := make([]int32, len(p.Set.Labels)) // label -> class
 	for n, leaf := range p.Tree.Leaf {
@@ -62,8 +65,8 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 	for i, l := range p.Set.LabelIndex {
 		class[i] = classOf[l]
 	}
-	j.problem = problem{x: p.Set.Matrix, class: class, classes: len(j.nodes), weight: p.Set.Weight, c: o.GetC(),
-		bias: o.GetBias()}
+	j.problem = problem{x: p.Set.Matrix, class: class, classes: len(j.nodes), weight: p.Set.Weight, c: o.C,
+		bias: o.Bias}
 	if m.OnTree {
 		j.problem.parent, j.problem.leaf = p.Tree.Parent, p.Tree.Leaf
 	}
@@ -76,7 +79,7 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 	return j, nil
 }
 
-// bounds are the columns of a range.
+// bounds returns the columns [lo, hi) of a range.
 func (j *job) bounds(r int) (lo, hi int) {
 	return r * j.width, min((r+1)*j.width, j.problem.columns())
 }
@@ -97,8 +100,8 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	return nil, program.UnknownOperation(t.Op)
 }
 
-// WarmStart makes the first trial point of given weights, one value a range. Memory: all weights
-// in float64.
+// WarmStart returns the first trial point with the given weights, one value per range. It holds all
+// weights in float64.
 func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string,
 	err error) {
 	parts := make([][]float64, j.ranges)
@@ -112,7 +115,7 @@ func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (value
 			parts[int(f)/j.width][int(f)%j.width*j.problem.classes+class] = float64(weights[i])
 		}
 	}
-	first := len(j.shards) - 1 // tasks of the ranges come behind those of the shards
+	first := len(j.shards) - 1 // the tasks of the ranges come after those of the shards
 	for r, part := range parts {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err

@@ -8,21 +8,23 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// problem is  min 1/2 ||W||^2 + sum_i C_i -log softmax_{class_i}(W x_i), C_i = C s_i.  Vectors over classes and
-// columns are stored column by column: all classes of a column side by side.
+// problem is min 1/2 ||W||^2 + sum_i C_i -log softmax_{class_i}(W x_i), C_i = C s_i. Vectors over
+// classes and columns are stored column by column: all classes of a column are adjacent.
 type problem struct {
 	x       *sparse.Matrix
-	class   []int32 // by row
+	class   []int32 // class of each row
 	classes int
-	// of a tree whose leaves are the classes: of each node, before it in order; nil: there is none
+
+	// parent holds, for a tree whose leaves are the classes, the parent of each node, which
+	// precedes the node. It is nil without a tree.
 	parent []int32
 	leaf   []bool
-	weight []float64 // s_i by row; nil: all are 1
+	weight []float64 // s_i by row; nil stands for 1 everywhere
 	c      float64
-	bias   float64 // value of one more column, the last one; 0: there is none
+	bias   float64 // value of an additional last column; 0 if there is none
 }
 
-// rowC is C_i of row i.
+// rowC returns C_i of row i.
 func (p *problem) rowC(i int) float64 {
 	if p.weight != nil {
 		return p.weight[i] * p.c
@@ -30,7 +32,7 @@ func (p *problem) rowC(i int) float64 {
 	return p.c
 }
 
-// columns is the length of a row of W.
+// columns returns the length of a row of W.
 func (p *problem) columns() int {
 	if p.bias > 0 {
 		return p.x.Cols + 1
@@ -38,7 +40,8 @@ func (p *problem) columns() int {
 	return p.x.Cols
 }
 
-// shards cuts the rows into n runs of about equal nonzeros (an instance itself counts as one).
+// shards divides the rows into n runs with about equal numbers of nonzeros, where each instance
+// counts as one more.
 func (p *problem) shards(n int) []int {
 	total := float64(p.x.NNZ) + float64(p.x.Rows)
 	before := make([]int64, len(p.x.Shards)+1)
@@ -58,16 +61,17 @@ func (p *problem) shards(n int) []int {
 	return cut
 }
 
-// gradient is sum_i C_i (e_{class_i} - p_i) x_i' over some rows, at the columns that occur there.
+// gradient holds sum_i C_i (e_{class_i} - p_i) x_i' over some rows, at the columns that occur in
+// them.
 type gradient struct {
-	columns []uint32  // ascending
+	columns []uint32  // columns with a sum, ascending
 	sums    []float64 // len(columns) x classes
 	loss    float64   // sum_i C_i -log p_{i,class_i}
 	visits  int64     // nonzeros
 }
 
-// score computes the losses of rows [lo, hi) and their part of the gradient. column(f) gives
-// the classes' weights of column f, for reading. Rows are taken in order, in float64.
+// score computes the losses of rows [lo, hi) and their part of the gradient. column(f) returns the
+// classes' weights of column f, which must not be changed. Rows are processed in order, in float64.
 // Memory: the part of the gradient. Cost: two passes over the rows for each class.
 func (p *problem) score(ctx context.Context, lo, hi int, column func(f uint32) []float64) (*gradient, error) {
 	g := &gradient{}
@@ -94,7 +98,7 @@ func (p *problem) score(ctx context.Context, lo, hi int, column func(f uint32) [
 			scores[k] *= -c
 		}
 		scores[p.class[i]] += c
-		for k := len(p.parent) - 1; k > 0; k-- { // an inner node has what those below it have
+		for k := len(p.parent) - 1; k > 0; k-- { // an internal node has the sum over the nodes below it
 			scores[p.parent[k]] += scores[k]
 		}
 		for n, f := range index {
@@ -108,8 +112,8 @@ func (p *problem) score(ctx context.Context, lo, hi int, column func(f uint32) [
 	return g, nil
 }
 
-// down makes of the nodes' products the leaves' scores, the sums over their paths; inner nodes are
-// no classes.
+// down turns the products of all nodes into the scores of the leaves, which are sums over their
+// paths. Internal nodes are not classes.
 func (p *problem) down(scores []float64) {
 	for k, a := range p.parent {
 		if a >= 0 {
@@ -123,12 +127,13 @@ func (p *problem) down(scores []float64) {
 	}
 }
 
-// at is the sums of a place.
+// at returns the sums at a place.
 func (g *gradient) at(place int32, classes int) []float64 {
 	return g.sums[int(place)*classes:][:classes]
 }
 
-// occurring lists the columns of rows [lo, hi), the bias among them, and returns their places.
+// occurring lists the columns of rows [lo, hi), including the bias, and returns their places by
+// column.
 func (p *problem) occurring(lo, hi int, columns *[]uint32) (place []int32) {
 	place = make([]int32, p.x.Cols+1)
 	for i := lo; i < hi; i++ {
@@ -149,7 +154,7 @@ func (p *problem) occurring(lo, hi int, columns *[]uint32) (place []int32) {
 	return place
 }
 
-// softmax turns scores into probabilities and returns -log of that of class y.
+// softmax turns scores into probabilities. It returns -log of the probability of class y.
 func softmax(s []float64, y int) (loss float64) {
 	most := s[0]
 	for _, x := range s {
@@ -167,9 +172,9 @@ func softmax(s []float64, y int) (loss float64) {
 	return math.Log(sum) - own
 }
 
-// metric is the inverse of the Hessian's diagonal at W = 0, by column: there all probabilities
-// are q = 1/classes, and it is h_f = 1 + q (1-q) sum_i C_i x_if^2 for every class. L-BFGS
-// measures gradients by it, which changes its path and not the result.
+// metric returns the inverse of the Hessian's diagonal at W = 0, by column. There all probabilities
+// are q = 1/classes, and the diagonal is h_f = 1 + q (1-q) sum_i C_i x_if^2 for every class. L-BFGS
+// scales gradients by it, which changes its path but not its result.
 func (p *problem) metric() []float64 {
 	h := make([]float64, p.columns())
 	total := float64(p.x.Rows)
@@ -197,7 +202,8 @@ func (p *problem) metric() []float64 {
 	return h
 }
 
-// axpy is y += a x. Products are rounded before they are added, on every machine alike.
+// axpy computes y += a x. It rounds the products before it adds them, so that every CPU gives the
+// same bits.
 func axpy(y []float64, a float64, x []float64) {
 	x = x[:len(y)]
 	for len(y) >= 4 {

@@ -10,7 +10,7 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// small draws a problem: rows of up to five columns, one without any.
+// small generates a problem with rows of up to five columns, one of them empty.
 func small(seed uint64, rows, cols, classes int) *problem {
 	r := rand.New(rand.NewPCG(seed, 5))
 	p := &problem{classes: classes, c: 0.7, bias: 1.5}
@@ -34,7 +34,7 @@ func small(seed uint64, rows, cols, classes int) *problem {
 	return p
 }
 
-// losses are C times the sum of the losses, from the formula.
+// losses returns C times the sum of the losses, computed from the formula.
 func (p *problem) losses(w []float64) (sum float64) {
 	for i := range p.x.Rows {
 		scores := make([]float64, p.classes)
@@ -56,8 +56,8 @@ func (p *problem) losses(w []float64) (sum float64) {
 	return sum
 }
 
-// TestGradient: score gives the losses, and what they lose by each weight, as finite
-// differences show; with a bias and without one, with weights of the rows and without.
+// TestGradient compares the result of score with the losses and with finite differences, with and
+// without a bias, and with and without weights of the rows.
 func TestGradient(t *testing.T) {
 	for _, bias := range []float64{1.5, 0} {
 		p := small(1, 40, 7, 4)
@@ -103,7 +103,7 @@ func TestGradient(t *testing.T) {
 	}
 }
 
-// TestFarScores: scores beyond what exp can take.
+// TestFarScores checks scores beyond the range of exp.
 func TestFarScores(t *testing.T) {
 	s := []float64{5000, 4000, -5000}
 	if loss := softmax(s, 1); loss != 1000 || s[0] != 1 || s[1] != 0 || s[2] != 0 {
@@ -111,7 +111,8 @@ func TestFarScores(t *testing.T) {
 	}
 }
 
-// TestShards: shards are in order, cover all rows, and have about equal nonzeros.
+// TestShards checks that shards are in order, cover all rows, and have about equal numbers of
+// nonzeros.
 func TestShards(t *testing.T) {
 	p := small(3, 1000, 50, 3)
 	for _, n := range []int{1, 2, 7, 64} {
@@ -132,8 +133,8 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// TestMetric: it is the inverse of the Hessian's diagonal at W = 0, as differences of the
-// gradient show.
+// TestMetric compares the metric with the inverse of the Hessian's diagonal at W = 0, computed by
+// differences of the gradient.
 func TestMetric(t *testing.T) {
 	p := small(4, 60, 5, 3)
 	w := make([]float64, p.columns()*p.classes)

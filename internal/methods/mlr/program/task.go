@@ -14,16 +14,16 @@ import (
 	"taxon/worker/program"
 )
 
-// task is one of the job's tasks at work.
+// task is a running task of the job.
 type task struct {
 	*program.Task
 	job *job
 }
 
-// readBatch bounds how many values are read in one call: half a gigabyte of them.
+// readBatch bounds the number of values read in one call. Together they take up to half a gigabyte.
 const readBatch = 256
 
-// item checks that the task is about an item of a list that has so many, and reads its parameters.
+// item checks that the task's item is among the `items` of a list, and decodes its parameters.
 func (k *task) item(list, items int, into any) error {
 	if k.List != list || k.Item >= items {
 		return program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", k.Op, k.Item, k.List,
@@ -156,7 +156,7 @@ func (k *task) emit(ctx context.Context) (method.Sums, error) {
 		for at := c; at < len(values); at += count {
 			above := 0.0
 			if c > 0 && j.problem.parent != nil {
-				// on a tree: sums along the path, where they are not the parent's
+				// on a tree, the sums along the path where they differ from the parent's
 				above = values[at-c+int(j.problem.parent[c])]
 				values[at] += above
 			}
@@ -169,7 +169,7 @@ func (k *task) emit(ctx context.Context) (method.Sums, error) {
 	return make(method.Sums, params.Figures), k.PutWeights(ctx, nodes)
 }
 
-// history reads the range's last n points and gradients.
+// history reads the last n points and gradients of the range.
 func (k *task) history(ctx context.Context, n int) (*history, error) {
 	h := &history{}
 	for back := range n {
@@ -188,7 +188,8 @@ func (k *task) history(ctx context.Context, n int) (*history, error) {
 	return h, nil
 }
 
-// vectors reads values of a family of ranges from first on. One that nobody has written is zero.
+// vectors reads values of a family of ranges, beginning at task first. A value that no task has
+// written is zero.
 func (k *task) vectors(ctx context.Context, family string, places []taxonv1.Place, first int) ([][]float64, error) {
 	var keys []store.Key
 	for _, p := range places {
@@ -215,7 +216,7 @@ func (k *task) vectors(ctx context.Context, family string, places []taxonv1.Plac
 	return out, nil
 }
 
-// subtractParts takes the shards' contributions to the range off g, in shard order.
+// subtractParts subtracts the shards' contributions to the range from g, in shard order.
 func (k *task) subtractParts(ctx context.Context, g []float64) error {
 	places := k.All(params.V, 0)
 	if len(places) != len(k.job.shards)-1 {
@@ -224,7 +225,8 @@ func (k *task) subtractParts(ctx context.Context, g []float64) error {
 	}
 	lo, hi := k.job.bounds(k.Item)
 	name := params.V + "/" + strconv.Itoa(k.Item)
-	for _, p := range places { // one at a time: all together they would be many vectors
+	// one at a time, because all together would take the memory of many vectors
+	for _, p := range places {
 		values, err := k.Get(ctx, []store.Key{k.KeyAt(p, name)})
 		if err != nil {
 			return err

@@ -7,15 +7,15 @@ import (
 	params "taxon/internal/methods/mlr/plan"
 )
 
-// history is what a range remembers, newest first: points and their gradients, len(w) == len(g).
+// history holds the last points of a range and their gradients, newest first. len(w) == len(g).
 type history struct{ w, g [][]float64 }
 
-// batchEntries is how much of each vector is worked on at a time: all of them together stay
-// in a core's cache.
+// batchEntries is the number of entries of each vector that are processed at a time, so that those
+// of all vectors fit into a core's cache.
 const batchEntries = 1024
 
-// batches cuts a range's columns into runs [a, b) and calls f for each. A run's entries in the
-// range's vectors are [a*classes, b*classes).
+// batches divides a range's columns into runs [a, b) and calls f for each. The entries of a run in
+// the range's vectors are [a*classes, b*classes).
 func batches(columns, classes int, f func(a, b int)) {
 	step := max(1, batchEntries/classes)
 	for a := 0; a < columns; a += step {
@@ -23,8 +23,8 @@ func batches(columns, classes int, f func(a, b int)) {
 	}
 }
 
-// changes are the differences of a part of the history behind a point w_0 with gradient g_0:
-// s[j] = w_{j-1} - w_j, u[0] = g_0, u[j] = g_{j-1} - g_j. s[0] is not used.
+// changes holds the differences of a part of the history before a point w_0 with gradient g_0: s[j]
+// = w_{j-1} - w_j, u[0] = g_0, u[j] = g_{j-1} - g_j. s[0] is unused.
 type changes struct{ s, u [params.Memory + 1][]float64 }
 
 // of computes the changes over entries [lo, hi).
@@ -37,7 +37,7 @@ func (c *changes) of(w, g []float64, h *history, lo, hi int) {
 	}
 }
 
-// subtract returns a - b in dst's memory.
+// subtract returns a - b in the memory of dst.
 func subtract(dst, a, b []float64) []float64 {
 	dst = slices.Grow(dst[:0], len(a))[:len(a)]
 	b = b[:len(a)]
@@ -47,7 +47,7 @@ func subtract(dst, a, b []float64) []float64 {
 	return dst
 }
 
-// scale writes a with all classes of column f times inverse[f].
+// scale returns, in the memory of dst, a with all classes of column f multiplied by inverse[f].
 func scale(dst, a, inverse []float64, classes int) []float64 {
 	dst = slices.Grow(dst[:0], len(a))[:len(a)]
 	for f, h := range inverse {
@@ -58,14 +58,14 @@ func scale(dst, a, inverse []float64, classes int) []float64 {
 	return dst
 }
 
-// gathered is what a range reports of an accepted point.
+// gathered is the report of a range about an accepted point.
 type gathered struct {
 	norm, gradient float64
 	params.Products
 }
 
-// gather adds up the inner products of a point w with gradient g over a range, whose columns
-// have the metric `inverse`.
+// gather computes the inner products of a point w with gradient g over a range, whose columns have
+// the metric `inverse`.
 func gather(w, g []float64, past *history, inverse []float64, classes int) (out gathered) {
 	var c changes
 	var first, second []float64 // u_0/h, u_1/h
@@ -95,8 +95,8 @@ func gather(w, g []float64, past *history, inverse []float64, classes int) (out 
 	return out
 }
 
-// move is the trial point of a range, behind the last point of the history, and its squared
-// norm.
+// move returns the trial point of a range, which follows the last point of the history, and its
+// squared norm.
 func move(m *params.Move, h *history, inverse []float64, classes int) (trial []float64, norm float64) {
 	trial = make([]float64, len(inverse)*classes)
 	var c changes

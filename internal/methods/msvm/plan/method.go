@@ -2,8 +2,8 @@
 //
 //	min_W  P(W) = R(W) + C sum_i xi_i,   xi_i = max(0, max_r s_r (e_r - m_r))
 //
-// m_r is the margin that instance i has over r, one of what it chooses among. Every instance
-// has exactly one label y_i. But for msvm, C is divided by the number of instances.
+// m_r is the margin of instance i over the alternative r. Every instance has exactly one label y_i.
+// Except for msvm, C is divided by the number of instances.
 //
 //	msvm, flatmult  Crammer and Singer: r are the other classes, m_r = (w_y - w_r).x, R = 1/2 sum ||w||^2
 //	hiermult        the same at each node of a tree, among its children, on the instances below it
@@ -12,15 +12,16 @@
 //	transfer, ot    r are the siblings of the nodes on the path to y; R ties nodes to their parents, or
 //	                sets them apart from their ancestors
 //
-// docs/methods.md has each of them. They are solved by dual coordinate ascent over the choices
-// that each instance looks at: internal/methods/msvm/solver has the maths. The whole problem is one item, of hiermult
-// each node's; a sweep is a task for each: passes over those choices, then one over all,
-// which certifies what is there. The duals are the state: they are stored after every
-// sweep, and the weights follow from them.
+// docs/methods.md describes each method. They are solved by dual coordinate ascent over a working
+// set of alternatives for each instance; internal/methods/msvm/solver has the maths. The whole
+// problem is one item, except for hiermult, which has an item for each node. A sweep has one task
+// per item: passes over the working sets, then a pass over all alternatives, which computes the
+// certificate. The duals are the state: they are stored after every sweep, and determine the
+// weights.
 //
-//   - method.go: the methods, what is refused
+//   - method.go: the methods, refused problems
 //   - plan.go: the plan, memory and time
-//   - params.go: what coordinator and worker tell each other
+//   - params.go: values and figures that coordinator and worker share
 //
 // The steps are those of internal/methods/blockwise.
 package plan
@@ -38,10 +39,10 @@ import (
 
 func init() { registry.Register(40, Methods...) }
 
-// Method is one of them, by the value of --method.
+// Method is one of the methods, by the value of --method.
 type Method string
 
-// The methods.
+// These are the methods.
 const (
 	Flat       Method = "msvm"
 	FlatMean   Method = "flatmult"
@@ -52,7 +53,7 @@ const (
 	Recursive  Method = "rr-msvm"
 )
 
-// Methods are all of them.
+// Methods lists all methods of this package.
 var Methods = []method.Method{Flat, FlatMean, PerNode, Paths, Transfer, Orthogonal, Recursive}
 
 // Name implements method.Method.
@@ -72,7 +73,7 @@ func (m Method) About() string {
 	}[m]
 }
 
-// flat says whether the method trains without the structure.
+// flat reports whether the method ignores the structure.
 func (m Method) flat() bool { return m == Flat || m == FlatMean }
 
 // Traits implements method.Method.
@@ -88,7 +89,7 @@ func (m Method) Traits(*taxonv1.Options) method.Traits {
 	return t
 }
 
-// Rescaling of hsvm's losses.
+// These are the ways in which hsvm rescales losses.
 const (
 	Slack  = "slack"
 	Margin = "margin"
@@ -129,7 +130,8 @@ func (m Method) Check(p *method.Problem) error {
 	return OneLabelEach(string(m), p.Spec.GetData())
 }
 
-// checkTree refuses what is no tree, or leaves nothing to choose.
+// checkTree returns an error if the structure is not a tree, or if no node has a choice of
+// children.
 func (m Method) checkTree(p *method.Problem) error {
 	switch {
 	case p.Tree.IsGraph():
@@ -143,7 +145,7 @@ func (m Method) checkTree(p *method.Problem) error {
 	return nil
 }
 
-// OneLabelEach refuses data whose instances do not all have exactly one label.
+// OneLabelEach returns an error unless every instance has exactly one label.
 func OneLabelEach(name string, d *taxonv1.Data) error {
 	return method.OneLabelEach(d, "method "+name, "rr-svm, rr-lr, bsvm or blr")
 }

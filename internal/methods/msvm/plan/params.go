@@ -5,16 +5,16 @@ import (
 	"taxon/internal/methods/blockwise"
 )
 
-// Dual is the family of values: of a problem, its duals, and the classes that each instance
-// looks at.
+// Dual is the family of values. The value of a problem holds its duals, and the working set of
+// classes of each instance.
 const Dual = "dual"
 
-// Figures of a task, in the order of method.Sums.
+// These are the figures of a task, in the order of method.Sums.
 const (
 	SumSupport = blockwise.Figures + iota // nonzero duals
-	SumWorking                            // instances and classes that the next sweep looks at
-	SumEpochs                             // passes over those
-	SumVisits                             // nonzeros touched, times classes
+	SumWorking                            // (instance, class) pairs in the next sweep's working sets
+	SumEpochs                             // passes over the working sets
+	SumVisits                             // nonzeros visited, times classes
 	Figures
 )
 

@@ -9,21 +9,29 @@ import (
 	"taxon/internal/methods/blockwise"
 )
 
-// Plan is what workers need to know beyond the specification: method.Plan.Detail.
+// Plan is the content of method.Plan.Detail: the part of the plan that workers cannot derive from
+// the specification.
 type Plan struct {
-	Node      []uint32 `json:",omitempty"` // of hiermult: the node of each problem
-	Name      []string `json:",omitempty"` // and its name, - of a virtual root
-	Alpha     float64  `json:",omitempty"` // of ot: as it is used
-	LambdaMin float64  `json:",omitempty"`
+	// Node is the node of each problem of hiermult.
+	Node []uint32 `json:",omitempty"`
+
+	// Name is the node's name, or "-" for a virtual root.
+	Name []string `json:",omitempty"`
+
+	// Alpha is the value in use, for ot.
+	Alpha float64 `json:",omitempty"`
+
+	// LambdaMin is the smallest eigenvalue of the comparison matrix at Alpha, for ot.
+	LambdaMin float64 `json:",omitempty"`
 }
 
-// Detail reads the detail of a plan that this package has made.
+// Detail decodes the detail of a plan made by this package.
 func Detail(detail []byte) (*Plan, error) {
 	p := &Plan{}
 	return p, method.Decode(detail, p)
 }
 
-// families lists the nodes with two children or more.
+// families lists the nodes with at least two children.
 func families(tree *taxonomy.Tree) (out []uint32) {
 	children := make([]int, tree.Len())
 	for _, p := range tree.Parent {
@@ -61,9 +69,9 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	}
 	items := method.Items{Kind: method.Whole, Count: 1, Cost: []float64{float64(d.GetNonzeros()) * float64(classes)}}
 	plan := &method.Plan{
-		Values: []method.Value{{Name: Dual, Items: blockwise.Problems, Versions: 1}},
-		Sums:   sumNames,
-		Nodes:  p.Tree.Len(), Terminals: classes, Internals: len(p.Tree.Internals()),
+		Variables: []method.Variable{{Name: Dual, Items: blockwise.Problems, Versions: 1}},
+		Sums:      sumNames,
+		Nodes:     p.Tree.Len(), Terminals: classes, Internals: len(p.Tree.Internals()),
 	}
 	switch m {
 	case PerNode:
@@ -101,12 +109,12 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	return plan, nil
 }
 
-// leastEigenvalue is the least that the comparison matrix is to have.
+// leastEigenvalue is the least eigenvalue that the comparison matrix must have.
 const leastEigenvalue = 1e-6
 
 // convex halves alpha until the comparison matrix of K ([OT] eq. 6; K_nn on the diagonal, -alpha
-// between nodes and their ancestors) is positive definite, and so the problem strongly convex
-// (Corollary 2), and returns its smallest eigenvalue too.
+// between nodes and their ancestors) is positive definite, so that the problem is strongly convex
+// (Corollary 2). It returns the resulting alpha and the matrix's smallest eigenvalue.
 func convex(tree *taxonomy.Tree, alpha float64) (used, least float64) {
 	k := treeldl.NewShape(tree.Parent).New()
 	for n, end := range tree.SubtreeEnd() {
@@ -122,14 +130,17 @@ func convex(tree *taxonomy.Tree, alpha float64) (used, least float64) {
 	}
 }
 
-// Figures of the estimate. An instance has a working set of classes. Each takes a dual, a class,
-// and its share of the instance's figures.
+// These constants calibrate the estimate. An instance has a working set of classes. Each of them
+// takes a dual, a class, and a share of the instance's figures.
 const (
 	workingClasses = 16
-	// classes at most of which internal/methods/msvm/solver has a second copy of the vectors
+
+	// narrow is the largest number of classes for which internal/methods/msvm/solver keeps a second
+	// copy of the vectors.
 	narrow       = 128
 	bytesPerDual = 12
-	rowBytes     = 160 // of a pricing pass, and of the order
+	// bytes per row of a full pass, and of the order of the rows
+	rowBytes     = 160
 	visitSeconds = 2.5e-9
 	priceSeconds = 0.3e-9
 	epochs       = 20
@@ -141,7 +152,7 @@ func (m Method) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	data, classes := p.Spec.GetData(), uint64(plan.Terminals)
 	rows, working, holds := data.GetInstances(), min(classes, workingClasses), fmt.Sprintf("weights of %d classes",
 		plan.Terminals)
-	touched := float64(working) / 4 // classes that a visit of an instance reads or moves
+	touched := float64(working) / 4 // classes that a visit of an instance reads or changes
 	extra := uint64(0)
 	switch m {
 	case PerNode: // of the largest family; the rows below a node are copied

@@ -7,13 +7,14 @@ import (
 	"taxon/worker/codec"
 )
 
-// formatDual begins a value of the family dual, formatSigned one with signs: see store/FORMAT.md.
+// formatDual and formatSigned are the first bytes of values of the family dual, without and with
+// signs. store/FORMAT.md has the layouts.
 const (
 	formatDual   = 0x81
 	formatSigned = 0x82
 )
 
-// encodeState writes the duals and working sets of all instances.
+// encodeState encodes the duals and working sets of all instances.
 func encodeState(s *solver.State) []byte {
 	rows := len(s.Begin) - 1
 	e := codec.Encoder{B: make([]byte, 0, 32+2*rows+10*len(s.Class))}
@@ -36,7 +37,8 @@ func encodeState(s *solver.State) []byte {
 	return e.B
 }
 
-// decodeState reads what encodeState wrote of so many rows and classes; rows < 0: of any.
+// decodeState decodes a state for the given numbers of rows and classes. A negative rows accepts
+// any number of rows.
 func decodeState(b []byte, rows, classes int) (*solver.State, error) {
 	d, s := codec.Decoder{B: b}, &solver.State{}
 	if len(b) > 0 && b[0] == formatSigned {

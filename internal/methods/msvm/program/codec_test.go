@@ -21,7 +21,7 @@ func golden() *solver.State {
 		Value: []float64{0, 0.3, 1e-300, 2, 0}}
 }
 
-// TestGolden: the program writes the golden files' bytes, and reads them.
+// TestGolden checks that the program writes the golden files' bytes, and reads them.
 func TestGolden(t *testing.T) {
 	path, written := filepath.Join("testdata", "dual-v1.bin"), encodeState(golden())
 	if *rewrite {
@@ -42,8 +42,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestDamaged: a value that is cut short, longer, of another format, or of other rows or classes
-// is an error that says so, never a panic.
+// TestDamaged checks that a value that is truncated, longer, of another format, or of other rows or
+// classes gives a clear error, but no panic.
 func TestDamaged(t *testing.T) {
 	b := encodeState(golden())
 	try := func(what string, b []byte, rows, classes int) {
@@ -58,7 +58,7 @@ func TestDamaged(t *testing.T) {
 	try("longer", append(slices.Clone(b), 0), 3, 301)
 	try("rows", b, 4, 301)
 	try("classes", b, 3, 300)
-	for i := range b { // single flips: an error or another valid value, no panic
+	for i := range b { // a single flip gives an error or another valid value
 		for bit := range 8 {
 			c := slices.Clone(b)
 			c[i] ^= 1 << bit

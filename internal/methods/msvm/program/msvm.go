@@ -1,6 +1,6 @@
-// Package program runs the tasks of multi-class support vector machines, flat and over a tree. The
-// problems are those of internal/methods/msvm/plan, the steps those of internal/methods/blockwise, the
-// maths that of internal/methods/msvm/solver.
+// Package program runs the tasks of multi-class support vector machines, flat and over a tree.
+// internal/methods/msvm/plan describes the problems, internal/methods/blockwise the steps, and
+// internal/methods/msvm/solver has the maths.
 package program
 
 import (
@@ -33,19 +33,19 @@ type Method string
 // Name implements program.Method.
 func (m Method) Name() string { return string(m) }
 
-// job is what all tasks share. Read-only.
+// job holds the data that all tasks share. It is read-only.
 type job struct {
-	whole   *solver.Problem // of one problem
-	nodes   []uint32        // its class -> tree node
-	solvers sync.Pool       // *msvm.Solver of it
+	whole   *solver.Problem // nil for hiermult, which has several problems
+	nodes   []uint32        // class of whole -> tree node
+	solvers sync.Pool       // pool of *solver.Solver for whole
 
-	plan     *params.Plan // of hiermult
+	plan     *params.Plan // nil unless the method is hiermult
 	data     *subtree.Data
-	children [][]uint32 // of each problem's node
+	children [][]uint32 // children of each problem's node
 	rows     *mapper.Problem
 }
 
-// forms of a tree's problems.
+// forms maps the methods to the form of their problem on a tree.
 var forms = map[params.Method]solver.Form{params.Paths: solver.Paths, params.Transfer: solver.Transfer,
 	params.Orthogonal: solver.Orthogonal, params.Recursive: solver.Paths}
 
@@ -63,7 +63,7 @@ func (m Method) Open(p *program.Job) (program.Program, error) {
 		return nil, fmt.Errorf("%s: %w", program.KernelVariable, err)
 	}
 	o := p.Spec.GetOptions()
-	rows := mapper.NewProblem(p.Set.Matrix, mapper.Hinge, o.GetC(), float32(o.GetBias()))
+	rows := mapper.NewProblem(p.Set.Matrix, mapper.Hinge, method.Cost.Number(o), float32(method.Bias.Number(o)))
 	rows.Kernel, rows.Weight = kernel, p.Set.Weight
 	if err := rows.Check(); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func openNodes(p *program.Job, plan *params.Plan, rows *mapper.Problem) *job {
 	return j
 }
 
-// task is a task's problem at hand.
+// task is the problem of a running task.
 type task struct {
 	*solver.Problem
 	nodes   []uint32                // class -> tree node
@@ -161,7 +161,7 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	return nil, program.UnknownOperation(t.Op)
 }
 
-// duals are those of the sweep before, encoded; nil: there was none.
+// duals reads the encoded duals of the previous sweep. It returns nil before the first one.
 func duals(ctx context.Context, t *program.Task) ([]byte, error) {
 	at := t.Own(params.Dual, 0)
 	if at == (taxonv1.Place{}) {
@@ -174,7 +174,7 @@ func duals(ctx context.Context, t *program.Task) ([]byte, error) {
 	return v[0], nil
 }
 
-// decode reads duals of the task's problem.
+// decode decodes duals of the task's problem.
 func (p *task) decode(data []byte) (*solver.State, error) {
 	if data == nil {
 		return nil, nil
@@ -215,7 +215,7 @@ func (j *job) solve(ctx context.Context, t *program.Task) (method.Sums, error) {
 	}, t.Put(ctx, []store.Value{{Key: t.Key(params.Dual), Data: data}}, nil)
 }
 
-// emit writes the weights that follow from the duals.
+// emit writes the weights that the duals determine.
 func (j *job) emit(ctx context.Context, t *program.Task) error {
 	data, err := duals(ctx, t)
 	if err != nil || data == nil {
@@ -243,10 +243,10 @@ func (j *job) emit(ctx context.Context, t *program.Task) error {
 	return t.PutWeights(ctx, nodes)
 }
 
-// addPaths makes of what nodes differ by from their parents, at the columns where they do, their
-// vectors there. Parents come before their children.
+// addPaths replaces the differences of nodes from their parents, at the columns where they differ,
+// by the nodes' vectors. Parents precede their children.
 func addPaths(t *solver.Tree, weights []mapper.Override, width int) {
-	at := make([][]float64, len(t.Parent)) // of inner nodes
+	at := make([][]float64, len(t.Parent)) // vectors of internal nodes
 	for n, w := range weights {
 		above := make([]float64, width)
 		if a := t.Parent[n]; a >= 0 {
@@ -268,14 +268,14 @@ func addPaths(t *solver.Tree, weights []mapper.Override, width int) {
 // ConvertedFamilies implements program.StateConverter.
 func (Method) ConvertedFamilies() []string { return []string{params.Dual} }
 
-// ConvertValue implements program.StateConverter: the duals of instances at the old bound go to the new one,
-// the others stay, all within the new bounds.
+// ConvertValue implements program.StateConverter. The duals of instances at the old bound move to
+// the new one; the others are kept. All are limited to the new bounds.
 func (Method) ConvertValue(_ string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
 	s, err := decodeState(data, -1, math.MaxUint32)
 	if err != nil {
 		return nil, err
 	}
 	_, tree := forms[params.Method(to.GetMethod())]
-	s.Carry(from.GetC(), to.GetC(), tree)
+	s.Carry(method.Cost.Number(from), method.Cost.Number(to), tree)
 	return encodeState(s), nil
 }

@@ -33,7 +33,7 @@ func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sum
 		return s.solveNarrow(ctx, warm, o)
 	}
 	aim := max(aimShare*(warm.Primal-warm.Dual), aimOfGap*o.Gap*warm.Primal)
-	if warm.Primal == 0 { // not priced yet
+	if warm.Primal == 0 { // there was no full pass
 		for i := range s.p.Rows.X.Rows {
 			aim += float64(firstShare * s.p.Rows.RowC(i))
 		}
@@ -220,7 +220,7 @@ func (s *Solver) sum(i int, b []float64, c float64) {
 	for _, x := range b {
 		total += x
 	}
-	s.total[i] = min(total, c) // by rounding it may be more
+	s.total[i] = min(total, c) // the sum may exceed C by rounding
 }
 
 // resized returns a slice of n elements with undefined values.

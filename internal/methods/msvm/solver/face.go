@@ -32,7 +32,7 @@ const (
 // face is the set of duals above zero, row by row.
 type face struct {
 	rows []int32
-	// begin has the beginning of each row's entries.
+	// begin holds the index of each row's first entry.
 	begin []int
 	// at is each entry's place in State.Value.
 	at    []int
@@ -144,7 +144,7 @@ func (s *Solver) climb(sums *Sums, spent int64) {
 func (s *Solver) climbOnce(sums *Sums, end int64) (more bool) {
 	f := s.openFace()
 	n := len(f.at)
-	each := int64(len(s.w)) / 2 // of a step
+	each := int64(len(s.w)) / 2 // visits of a step
 	for r, i := range f.rows {
 		index, _ := s.p.Rows.X.Row(int(i))
 		each += int64(len(index)+1) * int64(f.begin[r+1]-f.begin[r]+1) * 2
@@ -209,7 +209,7 @@ func (s *Solver) climbOnce(sums *Sums, end int64) (more bool) {
 			total += v
 		}
 		for k := range part {
-			if total > c { // by rounding
+			if total > c { // possible by rounding
 				part[k] *= c / total
 			}
 		}

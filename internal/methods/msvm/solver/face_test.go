@@ -10,7 +10,7 @@ import (
 	"taxon/mapper"
 )
 
-// noise is a problem of dense rows whose labels have nothing to do with them.
+// noise returns a problem of dense rows whose labels are independent of them.
 func noise(seed uint64, rows, cols, classes int, c float64, bias float32) *Problem {
 	r := rand.New(rand.NewPCG(seed, 8))
 	p := &Problem{Classes: classes}
@@ -27,8 +27,8 @@ func noise(seed uint64, rows, cols, classes int, c float64, bias float32) *Probl
 	return p
 }
 
-// TestClimb: noise, large C and a large bias, where passes alone creep, come to a gap of 1e-5 in
-// thirty sweeps at most; D falls in no climb.
+// TestClimb checks noise with large C and a large bias, where coordinate passes alone converge
+// slowly: it must reach a gap of 1e-5 in at most thirty sweeps. No climb may lower D.
 func TestClimb(t *testing.T) {
 	for form := range 4 {
 		for n, c := range []float64{10, 100, 1000} {

@@ -15,15 +15,17 @@ type rowArgs struct {
 	idx *uint32
 	val *float32
 	n   int
-	// w is the first feature's line, or lines, and last the bias feature's.
+
+	// w points to the weights of the first feature (one or several lines), and last to those of the
+	// bias feature.
 	w    *float64
 	last *float64
 	// stride is the number of bytes from a feature's weights to the next one's.
 	stride int
 	// lines is the number of lines of scores.
 	lines int
-	// out has the scores of all classes, or the multiples of the instance to add to the classes of
-	// one line.
+	// out holds the scores of all classes, or the multiples of the instance to add to the classes
+	// of one line.
 	out  *float64
 	bias float64
 }

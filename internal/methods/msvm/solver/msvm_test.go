@@ -13,8 +13,8 @@ import (
 	"taxon/mapper"
 )
 
-// small draws a problem whose classes overlap. Some rows have no feature, which without a bias
-// makes them zero.
+// small generates a problem whose classes overlap. Some rows have no feature, so without a bias
+// they are zero.
 func small(seed uint64, rows, cols, classes int, c float64, bias float32) *Problem {
 	r := rand.New(rand.NewPCG(seed, 7))
 	p := &Problem{Classes: classes}
@@ -85,8 +85,8 @@ func (p *Problem) primal(w [][]float64) (sum float64) {
 	return sum
 }
 
-// twin solves the dual by accelerated projected gradients (FISTA) over dense b, each row projected
-// on {b >= 0, sum b <= C_i} by bisection, and returns D.
+// twin solves the dual by accelerated projected gradients (FISTA) over dense b, with each row
+// projected on {b >= 0, sum b <= C_i} by bisection. It returns D.
 func (p *Problem) twin(rounds int) float64 {
 	n := len(p.Class)
 	x := make([][]float64, n)
@@ -200,10 +200,10 @@ func projected(b []float64, y int, c float64) {
 	}
 }
 
-// layouts are solvers that have the vectors as those of few classes, and as those of many.
+// layouts returns solvers with the vectors in the layout for few classes, and in that for many.
 func (p *Problem) layouts() []*Solver { return []*Solver{p.NewSolver(), p.NewSolver().apart()} }
 
-// run solves to a gap, and checks each sweep's certificate.
+// run solves to a gap and checks the certificate of each sweep.
 func run(t *testing.T, s *Solver, gap float64) *State {
 	t.Helper()
 	var st *State
@@ -225,7 +225,7 @@ func run(t *testing.T, s *Solver, gap float64) *State {
 	return nil
 }
 
-// dense are the weights as they are written, or the vectors themselves.
+// dense returns the weights as they are written or, if exact is set, the vectors themselves.
 func dense(p *Problem, st *State, exact bool) [][]float64 {
 	s := p.NewSolver()
 	w := make([][]float64, p.Classes)
@@ -243,8 +243,8 @@ func dense(p *Problem, st *State, exact bool) [][]float64 {
 	return w
 }
 
-// TestOptimum: P and D are those of the definition, and the twin's optimum lies between, with few
-// classes and many, with a bias and without, with weights.
+// TestOptimum compares P and D with their definitions. The twin's optimum must lie between them,
+// with few and many classes, with and without a bias, and with weights.
 func TestOptimum(t *testing.T) {
 	for _, p := range []*Problem{
 		small(1, 60, 9, 4, 1, 1), small(2, 60, 9, 4, 0.05, 0), small(3, 40, 9, 5, 20, 1), small(4, 60, 9, 2, 1, 2).weigh(),
@@ -264,14 +264,14 @@ func TestOptimum(t *testing.T) {
 	}
 }
 
-// apart has the vectors one by one, as those of many classes.
+// apart switches to the layout for many classes, with one vector per class.
 func (s *Solver) apart() *Solver {
 	s.step, s.classStride, s.scorer = 1, s.width, s.p.Rows.NewScorer()
 	return s
 }
 
-// TestRounding: where rounding the weights to float32 takes more than the gap that is asked for, P
-// is that of the vectors themselves. Else it is that of the weights as they are written.
+// TestRounding checks that P is that of the vectors themselves if rounding the weights to float32
+// costs more than the requested gap, and otherwise that of the weights as they are written.
 func TestRounding(t *testing.T) {
 	p := noise(1, 40, 5, 4, 1000, 1)
 	for _, s := range p.layouts() {
@@ -283,8 +283,7 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-// TestLayouts: vectors that stand one by one give the duals of those that stand feature by
-// feature, but for rounding.
+// TestLayouts checks that both layouts give the same duals, up to rounding.
 func TestLayouts(t *testing.T) {
 	p := small(6, 100, 20, 9, 1, 1)
 	a, b := p.NewSolver(), p.NewSolver()
@@ -312,7 +311,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// TestGoesOn: a solve does not depend on what the solver did before.
+// TestGoesOn checks that a solve does not depend on the solver's earlier solves.
 func TestGoesOn(t *testing.T) {
 	p := small(8, 200, 30, 7, 1, 1)
 	s, o := p.NewSolver(), Options{Gap: 1e-9, MaxEpochs: 3}
@@ -343,7 +342,8 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// TestKernels: all kernels give equal bits, over one line of classes and several, leaps included.
+// TestKernels checks that all kernels give equal bits, over one line of classes and several,
+// including extrapolation.
 func TestKernels(t *testing.T) {
 	for _, p := range []*Problem{small(14, 90, 12, 3, 1, 1), small(15, 90, 12, 20, 50, 0).weigh(),
 		small(16, 90, 40, 33, 10, 2), small(17, 90, 9, 70, 1, 1)} {
@@ -370,7 +370,8 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-// TestManyClasses: with more classes than a row begins with, working sets find those that count.
+// TestManyClasses checks that, with more classes than the initial working sets have, the working
+// sets find the relevant classes.
 func TestManyClasses(t *testing.T) {
 	p := small(9, 300, 60, 45, 2, 1)
 	st := run(t, p.NewSolver().apart(), 1e-4)
@@ -379,7 +380,8 @@ func TestManyClasses(t *testing.T) {
 	}
 }
 
-// TestStart: different rows of a class begin with different classes, all of which are there.
+// TestStart checks that different rows of a class begin with different classes, and that all
+// classes occur.
 func TestStart(t *testing.T) {
 	p := small(10, 200, 9, 3*startClasses, 1, 1)
 	st, seen := p.start(), map[uint32]bool{}
@@ -397,7 +399,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestCarry: carried duals keep the bounds of the new C, and are worth something there.
+// TestCarry checks that converted duals satisfy the bounds of the new C, and are better than none.
 func TestCarry(t *testing.T) {
 	for _, to := range []float64{0.1, 10} {
 		p := small(11, 200, 30, 7, 1, 1)
@@ -406,7 +408,7 @@ func TestCarry(t *testing.T) {
 		st.Carry(1, to, false)
 		q := small(11, 200, 30, 7, to, 1)
 		for i := range q.Class {
-			sum := 0.0 // of at most C
+			sum := 0.0 // at most C
 			for _, b := range st.Value[st.Begin[i]:st.Begin[i+1]] {
 				sum += b
 			}
@@ -421,7 +423,8 @@ func TestCarry(t *testing.T) {
 	}
 }
 
-// TestPriced: working sets have all classes that cost, unless there are many, and those near.
+// TestPriced checks that working sets have all classes with a loss, unless there are many, and
+// those close to one.
 func TestPriced(t *testing.T) {
 	p := small(12, 300, 20, 12, 1, 1)
 	st, _, err := p.NewSolver().apart().Solve(context.Background(), nil, Options{Gap: 0.1, MaxEpochs: 2})

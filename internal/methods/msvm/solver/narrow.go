@@ -42,7 +42,7 @@ type dual struct {
 func (s *Solver) solveNarrow(ctx context.Context, warm *State, o Options) (*State, Sums, error) {
 	var sums Sums
 	aim := max(narrowShare*(warm.Primal-warm.Dual), o.Gap*warm.Dual)
-	if warm.Primal == 0 { // not priced yet
+	if warm.Primal == 0 { // there was no full pass
 		for i := range s.p.Class {
 			aim += float64(firstShare * s.p.Rows.RowC(i))
 		}
@@ -72,7 +72,7 @@ func (s *Solver) solveNarrow(ctx context.Context, warm *State, o Options) (*Stat
 				return s.pack(primal, sums.Dual), sums, nil
 			}
 			trust = (primal - sums.Dual) / max(gap, still)
-			s.fill() // not rounded
+			s.fill() // restores the float64 vectors
 			s.wake()
 		}
 		switch {
@@ -207,7 +207,7 @@ func (s *Solver) visitAll(i int) (gap float64, stays bool) {
 func (s *Solver) improveAll(i int, own, most float64) {
 	a, c := s.p.Rows.Norm(i), s.p.Rows.RowC(i)
 	list := s.duals[i]
-	for _, d := range list { // what the class has counts
+	for _, d := range list { // duals of the class count
 		s.all[d.class] += float64(d.value * a)
 		most = max(most, s.all[d.class])
 	}
@@ -266,7 +266,7 @@ func (s *Solver) improveAll(i int, own, most float64) {
 		s.total[i] += b
 		moves = append(moves, move{int32(x.at), -b})
 	}
-	if s.total[i] > c { // by rounding
+	if s.total[i] > c { // possible by rounding
 		s.total[i] = c
 	}
 	s.duals[i] = list
@@ -487,7 +487,7 @@ func (s *Solver) addUp(i int) {
 	for _, d := range s.duals[i] {
 		sum += d.value
 	}
-	s.total[i] = min(sum, s.p.Rows.RowC(i)) // by rounding it may be more
+	s.total[i] = min(sum, s.p.Rows.RowC(i)) // the sum may exceed C by rounding
 }
 
 // value returns D. No weights change the loss of a row without features, so its dual is at the

@@ -112,7 +112,7 @@ func (p *Problem) start() *State {
 	return s
 }
 
-// Solver solves a problem. It owns the memory of solves: 8 bytes a class and feature, and a tile of
+// Solver solves a problem. It owns the memory of solves: 8 bytes per class and feature, and a tile of
 // sixteen classes. Only one goroutine may use it at a time.
 type Solver struct {
 	p *Problem
@@ -225,5 +225,5 @@ func (s *State) Carry(from, to float64, tree bool) {
 	for k := range s.Value {
 		s.Value[k] *= by
 	}
-	s.Primal, s.Dual = 0, 0 // not priced
+	s.Primal, s.Dual = 0, 0 // there was no full pass
 }

@@ -71,15 +71,15 @@ type nodes struct {
 	g     [][]float64
 	below []int
 
-	path    []int32   // of the instance at hand, by level
-	delta   []float64 // by node
+	path    []int32   // path of the current instance, by level
+	delta   []float64 // Delta of each node
 	mark    []bool
 	touched []int32
 	z       []float64
 	need    []uint32
 	score   []float64
 	column  []float64
-	s, h    []float64 // with b: of an instance's choices
+	s, h    []float64 // s, h and b of an instance's choices
 	b       []float64
 }
 
@@ -363,7 +363,7 @@ func (s *Solver) improveTree(i int, g []float64, class []uint32, b []float64, c 
 		t.s[k], _ = t.scale(y, int32(class[k]))
 		t.h[k] = float64(a*t.s[k]*t.s[k]) * t.cross(int32(class[k]), int32(class[k]))
 	}
-	row := t.h[n:] // of the gainer
+	row := t.h[n:] // row of the choice that gains
 	rest, first := c-s.total[i], 0.0
 	for step := 0; step <= maxSteps*n; step++ {
 		gain, best := -1, 0.0 // -1: what is not used
@@ -568,7 +568,7 @@ func (s *Solver) regular() (primal, dual float64) {
 		}
 		return dual, dual
 	}
-	var products []float64 // of the pairs
+	var products []float64 // products of the pairs
 	if t.form == Orthogonal {
 		products = make([]float64, len(t.m.Entry))
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// onTree hangs a problem's classes under a random tree: chains, lone leaves at the root, wide
-// and deep parts. Node numbers run by depth first.
+// onTree puts a problem's classes under a random tree with chains, leaves directly below the root,
+// and wide and deep parts. Node numbers are depth first.
 func onTree(seed uint64, p *Problem, form Form, margin bool, alpha float64) *Problem {
 	r := rand.New(rand.NewPCG(seed, 3))
 	tree := &Tree{Parent: []int32{-1}, Leaf: []bool{false}, Form: form, Margin: margin, Alpha: alpha}
@@ -40,7 +40,7 @@ func onTree(seed uint64, p *Problem, form Form, margin bool, alpha float64) *Pro
 	return q
 }
 
-// pathTo lists the nodes from a root's child to n.
+// pathTo lists the nodes from a child of the root to n.
 func (t *Tree) pathTo(n int32) (path []int32) {
 	for ; n > 0; n = t.Parent[n] {
 		path = append(path, n)
@@ -49,8 +49,8 @@ func (t *Tree) pathTo(n int32) (path []int32) {
 	return path
 }
 
-// direction is what an instance at leaf y has over r: coefficients of its product with each node's
-// vector, s and e; ok: r is among the choices.
+// direction returns the choice r of an instance at leaf y: the coefficients of its product with
+// each node's vector, s and e. ok is false if r is not a choice.
 func (t *Tree) direction(y, r int32) (by []float64, s, e float64, ok bool) {
 	by = make([]float64, len(t.Parent))
 	py, pr := t.pathTo(y), t.pathTo(r)
@@ -159,7 +159,7 @@ func (t *Tree) metric(signs []float64) [][]float64 {
 	return m
 }
 
-// solved is M^-1 v, by elimination with the feature's columns beside it.
+// solved returns M^-1 v, by elimination.
 func solved(m, v [][]float64) [][]float64 {
 	n := len(m)
 	a := make([][]float64, n)
@@ -184,8 +184,8 @@ func solved(m, v [][]float64) [][]float64 {
 	return a
 }
 
-// dualTree is D of a state, and whether it is within its bounds, from the definition. Zero rows
-// stand at their bound without a dual.
+// dualTree returns D of a state by the definition, and checks that the state is within its bounds.
+// Zero rows are at their bound without a dual.
 func (p *Problem) dualTree(t *testing.T, st *State) float64 {
 	t.Helper()
 	v := make([][]float64, p.Classes)
@@ -234,9 +234,9 @@ func (p *Problem) dualTree(t *testing.T, st *State) float64 {
 	return d
 }
 
-// TestTree: on random trees, with zero rows and duplicate, weights, biases, large and small C: the
-// certificate of 1e-7 is that of P and D by their definitions, in which weak duality alone says
-// that no weights are better.
+// TestTree checks, on random trees with zero rows and duplicates, weights, biases, and small and
+// large C, that a certificate of 1e-7 is that of P and D by their definitions. Weak duality then
+// proves the optimum.
 func TestTree(t *testing.T) {
 	for _, form := range []Form{Paths, Transfer, Orthogonal} {
 		for n := range 12 {

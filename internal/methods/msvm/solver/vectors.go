@@ -12,7 +12,7 @@ type vectors struct {
 	rows *mapper.Problem
 	// width is the length of a vector: the features and the bias.
 	width int
-	// w has feature f of class m at f*step + m*classStride.
+	// w holds feature f of class m at f*step + m*classStride.
 	w []float64
 	// step is a multiple of a line where vectors are stored feature by feature.
 	step        int
@@ -37,13 +37,13 @@ func newVectors(rows *mapper.Problem, classes int) vectors {
 	return v
 }
 
-// move is what is added to a class's vector: by times an instance.
+// move is a change of a class's vector: the multiple `by` of an instance is added to it.
 type move struct {
 	class int32
 	by    float64
 }
 
-// add adds by x_i to w_m for each move.
+// add adds by*x_i to w_m for each move (m, by).
 func (s *vectors) add(i int, moves []move) {
 	if s.classStride == 1 {
 		s.addAll(i, moves)

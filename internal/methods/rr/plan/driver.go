@@ -64,7 +64,7 @@ const (
 	stagePrice
 	// stageCertify adds up the internals' share of the certificate after stagePrice. Nothing moves.
 	stageCertify
-	// stageEvaluate writes the weights of the sweep under way for an evaluation on held-out data.
+	// stageEvaluate writes the weights of the current sweep for an evaluation on held-out data.
 	stageEvaluate
 	stageEmit // writes the final weights
 	stageEnd  // the job is over
@@ -76,13 +76,13 @@ var phases = [...]string{"solve", "reduce", "guard", "sweep", "price", "certify"
 // state is what a checkpoint holds of the iteration between two steps. P and D are the primal and
 // the dual objective.
 type state struct {
-	Sweep     uint32  // under way, from 1
-	Stage     stage   // of the step under way
-	Set       uint32  // under way, in stageSet
-	Piece     uint32  `json:",omitempty"` // of the blocks, in stageSolve
-	Price     bool    // the sweep under way is priced
-	TimeUp    bool    `json:",omitempty"` // only prices and ends: see stop.go
-	T         float64 // of FISTA: see advance
+	Sweep     uint32  // the current sweep, from 1
+	Stage     stage   // the stage of the current step
+	Set       uint32  // the current independent set, in stageSet
+	Piece     uint32  `json:",omitempty"` // the current piece of the blocks, in stageSolve
+	Price     bool    // the current sweep ends with a full pass
+	TimeUp    bool    `json:",omitempty"` // the job only runs full passes and ends: see stop.go
+	T         float64 // momentum variable t of FISTA: see advance
 	Beta      float64 // momentum of this sweep
 	RiseCount uint32  // priced sweeps in a row with P > Accepted
 	Climbs    uint32  `json:",omitempty"` // certificates in a row with a rise of P
@@ -117,10 +117,11 @@ type state struct {
 // parameters.
 type driver struct {
 	state
-	plan      *Plan
-	schedule  string
-	p         Policy
-	internals bool // without them a sweep is one step
+	plan     *Plan
+	schedule string
+	p        Policy
+	// whether there are internals; without them a sweep is one step
+	internals bool
 	sampled   bool // fresh blocks begin on a sample
 	noBound   bool // see uncertified
 	support   bool // steps may use the support's curvature
@@ -133,7 +134,7 @@ type driver struct {
 	report    json.RawMessage
 }
 
-// A sweep of at least piecesFrom dense numbers solves its blocks in this many steps. Each step's
+// A sweep of at least piecesFrom dense numbers solves its blocks in `pieces` steps. Each step's
 // values replace the old ones, so that both exist for one step's blocks alone.
 const (
 	piecesFrom = 1 << 26
@@ -141,31 +142,30 @@ const (
 )
 
 // newDriver returns a driver at the first sweep of a job.
-func newDriver(spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
-	o := spec.GetOptions()
+func newDriver(o Settings, spec *taxonv1.JobSpec, plan *Plan, internals bool) *driver {
 	d := &driver{
 		plan:      plan,
-		schedule:  o.GetSchedule(),
-		p:         policyOf(o, internals),
+		schedule:  o.Schedule,
+		p:         policyOf(&o, internals),
 		internals: internals,
 		sampled:   spec.GetData().GetInstances() >= SampledFrom,
-		noBound:   internals && uncertified(spec),
-		support:   o.GetStiffness() != "full",
-		momentum:  o.GetMomentum() != "none",
+		noBound:   internals && spec.GetStructure().GetGraph() && o.Anchor == 0,
+		support:   o.Stiffness != "full",
+		momentum:  o.Momentum != "none",
 		terminals: uint32(len(plan.BlockTerminals)),
-		gap:       o.GetGap(),
-		maxSweeps: o.GetMaxSweeps(),
-		evalEvery: o.GetEvalEvery(),
+		gap:       o.Gap,
+		maxSweeps: o.MaxSweeps,
+		evalEvery: o.EvalEvery,
 	}
 	d.pieces = 1
-	if internals && o.GetLoss() == "logistic" && spec.GetData().GetFeatures()*uint64(d.terminals) >= piecesFrom {
+	if internals && o.Loss == "logistic" && spec.GetData().GetFeatures()*uint64(d.terminals) >= piecesFrom {
 		d.pieces = pieces
 	}
 	if spec.GetStructure().GetGraph() {
 		figures := struct {
 			Anchor  float64 `json:"anchor"`
-			Colours uint32  `json:"colours,omitempty"` // independent sets of a sweep
-		}{Anchor: o.GetAnchor()}
+			Colours uint32  `json:"colours,omitempty"` // number of independent sets of a sweep
+		}{Anchor: o.Anchor}
 		if d.schedule == ScheduleColour {
 			figures.Colours = plan.Sets
 		}
@@ -226,7 +226,8 @@ func (d *driver) WarmStart(families []string) {
 	d.openSweep(1)
 }
 
-// mustPrice reports whether the sweep under way is priced. A job always ends on a priced sweep.
+// mustPrice reports whether the current sweep must end with a full pass. The last sweep of a job
+// always does.
 func (d *driver) mustPrice() bool {
 	return !d.internals || d.state.TimeUp || d.shows() || d.maxSweeps > 0 && d.Sweep >= d.maxSweeps || d.priced(d.Sweep)
 }

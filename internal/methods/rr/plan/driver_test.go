@@ -12,15 +12,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-func testDriver(change func(*taxonv1.Options)) *driver {
-	o := &taxonv1.Options{Schedule: ScheduleTwoblock, C: 1, Gap: 1e-6, Momentum: "fista", Stiffness: "support"}
+func testDriver(change func(*Settings)) *driver {
+	o := Settings{Schedule: ScheduleTwoblock, C: 1, Gap: 1e-6, Momentum: "fista", Stiffness: "support"}
 	if change != nil {
-		change(o)
+		change(&o)
 	}
-	return newDriver(&taxonv1.JobSpec{Options: o}, &Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, true)
+	return newDriver(o, &taxonv1.JobSpec{}, &Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, true)
 }
 
-// figures are a task's sums by name.
+// figures holds a task's figures by name.
 type figures struct{ Primal, Dual, InnerGap, Restart float64 }
 
 func (f figures) sums() method.Sums {
@@ -29,7 +29,7 @@ func (f figures) sums() method.Sums {
 	return out
 }
 
-// commitOK folds the sums of a step in.
+// commitOK commits a step with the given figures.
 func commitOK(t *testing.T, o *driver, all ...figures) method.Outcome {
 	t.Helper()
 	out, err := commit(o, all...)
@@ -47,10 +47,10 @@ func commit(o *driver, all ...figures) (method.Outcome, error) {
 	return o.Commit(sums)
 }
 
-// takesX says whether a committed step's internals count.
+// takesX reports whether a committed step's internals are kept.
 func takesX(out method.Outcome) bool { return !slices.Contains(out.Drop, X) }
 
-// mapOf and reduceOf are the parameters of the step under way.
+// mapOf and reduceOf return the parameters of the current step.
 func mapOf(t interface{ Fatal(...any) }, o *driver) (m Map) {
 	s, _ := o.Step()
 	if s.Tasks[0].Op != OpMap {
@@ -82,7 +82,7 @@ func TestPricedSweeps(t *testing.T) {
 		want  []uint32
 	}{{"hinge", false, want}, {"logistic", false, want}, {"squared-hinge", false, want[1:]}, {"squared-hinge", true,
 		[]uint32{1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24}}} {
-		o := testDriver(func(o *taxonv1.Options) { o.Loss = test.loss })
+		o := testDriver(func(o *Settings) { o.Loss = test.loss })
 		if test.begun {
 			o.WarmStart([]string{Dual, X})
 		}
@@ -98,8 +98,8 @@ func TestPricedSweeps(t *testing.T) {
 	}
 }
 
-// Behind a first sweep on a sample of the rows, the hinge's working sets leave out rows little short
-// of the margin.
+// TestSampleBand checks that, after a first sweep on a sample of the rows, the hinge's working sets
+// leave out rows that fall slightly short of the margin.
 func TestSampleBand(t *testing.T) {
 	for _, test := range []struct {
 		loss    string
@@ -108,7 +108,7 @@ func TestSampleBand(t *testing.T) {
 		want    float64
 	}{{"hinge", false, 1, 0.02}, {"hinge", true, 1, -0.03}, {"hinge", true, 2, 0.15}, {"squared-hinge", true, 1, 0.02},
 		{"squared-hinge", true, 4, 0.05}} {
-		o := testDriver(func(o *taxonv1.Options) { o.Loss = test.loss })
+		o := testDriver(func(o *Settings) { o.Loss = test.loss })
 		o.sampled = test.sampled
 		if o.openSweep(test.sweep); o.band() != test.want {
 			t.Errorf("%+v: band %g", test, o.band())
@@ -116,7 +116,8 @@ func TestSampleBand(t *testing.T) {
 	}
 }
 
-// The first sweeps of a squared hinge do one inner epoch, unless the user says how many.
+// TestRoughEpochs checks that the first sweeps of a squared hinge run one inner epoch, unless the
+// user sets the number.
 func TestRoughEpochs(t *testing.T) {
 	for _, test := range []struct {
 		loss  string
@@ -124,7 +125,7 @@ func TestRoughEpochs(t *testing.T) {
 		want  [3]uint32 // of sweeps 1, 2, 3
 	}{{"hinge", 0, [3]uint32{3, 3, 3}}, {"squared-hinge", 0, [3]uint32{1, 1, 3}},
 		{"squared-hinge", 2, [3]uint32{2, 2, 2}}} {
-		o := testDriver(func(o *taxonv1.Options) { o.Loss, o.InnerEpochs = test.loss, test.given })
+		o := testDriver(func(o *Settings) { o.Loss, o.InnerEpochs = test.loss, test.given })
 		var got [3]uint32
 		for k := range got {
 			o.openSweep(uint32(k + 1))
@@ -136,7 +137,8 @@ func TestRoughEpochs(t *testing.T) {
 	}
 }
 
-// A sweep between the regular ones is priced where the gap should reach the tolerance.
+// TestAim checks that a sweep between the regular ones ends with a full pass if the gap is expected
+// to reach the tolerance.
 func TestAim(t *testing.T) {
 	for _, test := range []struct {
 		at8, at12 float64
@@ -144,11 +146,11 @@ func TestAim(t *testing.T) {
 	}{
 		{0.04, 0.0125, 13},    // times 0.75 a sweep
 		{0.04, 0.015, 14},     // 0.78
-		{0.04, 0.02, 0},       // 0.84: the sixteenth comes first
-		{0.01001, 0.01001, 0}, // does not fall
+		{0.04, 0.02, 0},       // 0.84: the sixteenth sweep comes first
+		{0.01001, 0.01001, 0}, // does not decrease
 		{0.01, 0.02, 0},
 	} {
-		o := testDriver(func(o *taxonv1.Options) { o.Gap = 0.01 })
+		o := testDriver(func(o *Settings) { o.Gap = 0.01 })
 		for _, at := range []struct {
 			sweep uint32
 			gap   float64
@@ -168,7 +170,8 @@ func TestAim(t *testing.T) {
 	}
 }
 
-// methods.md 1: t+ = (1+sqrt(1+4t^2))/2, beta = (t-1)/t+; the gradient restart sets t = 1.
+// TestMomentum checks methods.md 1: t+ = (1+sqrt(1+4t^2))/2, beta = (t-1)/t+; the gradient restart
+// sets t = 1.
 func TestMomentum(t *testing.T) {
 	o := testDriver(nil)
 	tk, beta := 1.0, 0.0
@@ -191,13 +194,13 @@ func TestMomentum(t *testing.T) {
 			tk, beta = 1, 0
 		}
 	}
-	if o := testDriver(func(o *taxonv1.Options) { o.Momentum = "none" }); o.momentum {
+	if o := testDriver(func(o *Settings) { o.Momentum = "none" }); o.momentum {
 		t.Error("momentum none has momentum")
 	}
 }
 
-// TestRiseOfInnerGaps: a rise of P that unfinished inner solves explain restarts the momentum, and no
-// step is done again.
+// TestRiseOfInnerGaps checks that an increase of P that incomplete inner solves explain restarts
+// the momentum, and that no step is repeated.
 func TestRiseOfInnerGaps(t *testing.T) {
 	for _, rise := range []float64{0, 0.5} {
 		d := testDriver(nil)
@@ -218,7 +221,8 @@ func TestRiseOfInnerGaps(t *testing.T) {
 	}
 }
 
-// The certificate adds the sums of both steps of a pricing sweep; gap = (P-D)/P.
+// TestCertificate checks that the certificate adds the figures of both steps of a sweep with a full
+// pass; gap = (P-D)/P.
 func TestCertificate(t *testing.T) {
 	o := testDriver(nil)
 	commitOK(t, o, figures{Primal: 3, Dual: 1}, figures{Primal: 4, Dual: 2})
@@ -226,7 +230,7 @@ func TestCertificate(t *testing.T) {
 	if want := (method.Certificate{Objective: 8, Dual: 6, Gap: 0.25}); o.Last != want {
 		t.Errorf("certificate %+v, want %+v", o.Last, want)
 	}
-	// The inner solves aim at innerShare of P - D, spread over ten terminals.
+	// the inner solves aim at innerShare of P - D, divided by ten terminals
 	if got, want := mapOf(t, o).InnerGap, joint.InnerShare*2/10; math.Abs(got-want) > 1e-15 {
 		t.Errorf("inner gap %g, want %g", got, want)
 	}
@@ -240,7 +244,7 @@ func TestCertificate(t *testing.T) {
 			t.Errorf("%+v: error %v", bad, err)
 		}
 	}
-	// Rounding that puts D above P is no negative gap, and ends the job.
+	// if rounding puts D above P, the gap is not negative, and the job ends
 	o = testDriver(nil)
 	commitOK(t, o, figures{Primal: 1, Dual: math.Nextafter(1, 2)})
 	if commitOK(t, o, figures{}); o.Last.Gap != 0 || o.StoppedBy != method.StoppedByGap {
@@ -248,10 +252,10 @@ func TestCertificate(t *testing.T) {
 	}
 }
 
-// At the end of a twoblock job the internals of the last REDUCE are dropped: EMIT is at
-// the y that the certificate is about.
+// TestStopKeepsTheCertifiedPoint checks that at the end of a twoblock job the internals of the last
+// REDUCE are dropped: EMIT writes the y of the certificate.
 func TestStopKeepsTheCertifiedPoint(t *testing.T) {
-	o := testDriver(func(o *taxonv1.Options) { o.MaxSweeps = joint.MomentumFrom + 2 })
+	o := testDriver(func(o *Settings) { o.MaxSweeps = joint.MomentumFrom + 2 })
 	for range joint.MomentumFrom + 1 {
 		commitOK(t, o, figures{Primal: 2, Dual: 1})
 		commitOK(t, o, figures{Restart: -1})
@@ -276,9 +280,10 @@ func TestStopKeepsTheCertifiedPoint(t *testing.T) {
 	}
 }
 
-// With full curvature there is nothing to redo when P rises: only momentum restarts.
+// TestRiseWithFullCurvature checks that with full curvature nothing is repeated when P increases:
+// only the momentum restarts.
 func TestRiseWithFullCurvature(t *testing.T) {
-	o := testDriver(func(o *taxonv1.Options) { o.Stiffness = "full" })
+	o := testDriver(func(o *Settings) { o.Stiffness = "full" })
 	for _, p := range []float64{2, 3} {
 		commitOK(t, o, figures{Primal: p, Dual: 1})
 		if rule := reduceOf(t, o).Rule; rule != "full" {
@@ -291,14 +296,15 @@ func TestRiseWithFullCurvature(t *testing.T) {
 	}
 }
 
-// A joint job whose gap, below driftBelow, is its terminals' own descends in float64 from
-// there on; a coarser gap, one of the internals and a flat one's say nothing.
+// TestDriftTurnsPrecise checks that a joint job descends in float64 once its gap is below
+// driftBelow and due to its terminals. A larger gap, a gap due to the internals, and that of a flat
+// job have no such effect.
 func TestDriftTurnsPrecise(t *testing.T) {
 	for _, c := range []struct {
 		gap, share float64
 		flat, want bool
 	}{{9e-4, 0.95, false, true}, {9e-4, 0.5, false, false}, {2e-3, 0.95, false, false}, {9e-4, 1, true, false}} {
-		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-4, MaxSweeps: 99}},
+		o := newDriver(Settings{Gap: 1e-4, MaxSweeps: 99}, &taxonv1.JobSpec{},
 			&Plan{BlockTerminals: make([]uint32, 3)}, !c.flat)
 		o.Sweep, o.Primal, o.Dual, o.Inner = 5, 1, 1-c.gap, c.share*c.gap
 		if err := o.certify(); err != nil {
@@ -310,10 +316,11 @@ func TestDriftTurnsPrecise(t *testing.T) {
 	}
 }
 
-// A flat job whose duals stand still above its tolerance descends in float64 from there on.
+// TestFlatStandstillTurnsPrecise checks that a flat job whose duals stop moving above its tolerance
+// descends in float64 from there on.
 func TestFlatStandstillTurnsPrecise(t *testing.T) {
 	for rise, want := range map[float64]bool{1e-9: true, 1e-2: false} {
-		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-3, MaxSweeps: 99}},
+		o := newDriver(Settings{Gap: 1e-3, MaxSweeps: 99}, &taxonv1.JobSpec{},
 			&Plan{BlockTerminals: make([]uint32, 3)}, false)
 		for sweep, dual := range []float64{0.9, 0.9 + rise} {
 			if o.Precise {
@@ -329,12 +336,12 @@ func TestFlatStandstillTurnsPrecise(t *testing.T) {
 	}
 }
 
-// A flat job of the logistic loss is told in its first sweep what to aim at, and so may
-// end with it; others learn the gap first.
+// TestFlatLogisticAims checks that a flat job of the logistic loss has a target gap in its first
+// sweep, so that it may end with it. Other jobs must measure the gap first.
 func TestFlatLogisticAims(t *testing.T) {
 	gap := 1e-3
 	for loss, want := range map[string]float64{"logistic": flat.ToleranceShare * gap, "hinge": 0} {
-		o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Loss: loss, Gap: gap, MaxSweeps: 9}},
+		o := newDriver(Settings{Loss: loss, Gap: gap, MaxSweeps: 9}, &taxonv1.JobSpec{},
 			&Plan{BlockTerminals: make([]uint32, 3)}, false)
 		if s := mapOf(t, o); s.InnerShare != want || (s.MaxEpochs == flat.FirstEpochs) != (loss == "hinge") {
 			t.Errorf("%s: first step %+v", loss, s)
@@ -348,15 +355,16 @@ func TestFlatLogisticAims(t *testing.T) {
 	}
 }
 
-// However the sums fall, a capped job ends on a priced sweep with a finite certificate.
+// TestEveryJobEnds checks that, for any figures, a job with a cap ends after a full pass with a
+// finite certificate.
 func TestEveryJobEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flat := rapid.Bool().Draw(t, "flat")
-		options := &taxonv1.Options{
+		options := Settings{
 			Schedule: rapid.SampledFrom([]string{ScheduleTwoblock, ScheduleParity, ScheduleJacobi}).Draw(t, "schedule"),
 			Gap:      rapid.Float64Range(1e-6, 1).Draw(t, "gap"), MaxSweeps: rapid.Uint32Range(1, 30).Draw(t, "max"),
 		}
-		o := newDriver(&taxonv1.JobSpec{Options: options}, &Plan{Sets: 2, BlockTerminals: make([]uint32, 3)}, !flat)
+		o := newDriver(options, &taxonv1.JobSpec{}, &Plan{Sets: 2, BlockTerminals: make([]uint32, 3)}, !flat)
 		sweeps := uint32(0)
 		for steps := 0; o.Stage != stageEnd; steps++ {
 			if steps > 500 {
@@ -364,7 +372,7 @@ func TestEveryJobEnds(t *testing.T) {
 			}
 			if rapid.IntRange(0, 50).Draw(t, "time") == 0 {
 				o.TimeUp(true)
-				o.shorten() // no step is under way
+				o.shorten() // no step is in progress
 			}
 			f := figures{
 				Primal: rapid.Float64Range(2, 3).Draw(t, "P"), Dual: rapid.Float64Range(1, 2).Draw(t, "D"),
@@ -387,22 +395,23 @@ func TestEveryJobEnds(t *testing.T) {
 	})
 }
 
-// TestRestsAboveTheTolerance checks that a job whose sums no longer move ends, and says so.
+// TestRestsAboveTheTolerance checks that a job whose figures no longer move ends, and reports that.
 func TestRestsAboveTheTolerance(t *testing.T) {
-	o := newDriver(&taxonv1.JobSpec{Options: &taxonv1.Options{Gap: 1e-9, Method: "bsvm"}},
+	o := newDriver(Settings{Gap: 1e-9}, &taxonv1.JobSpec{},
 		&Plan{Sets: 1, BlockTerminals: make([]uint32, 10)}, false)
 	for sweep := uint32(1); o.Stage != stageEmit; sweep++ {
 		if sweep > 3+flat.StationarySweeps {
 			t.Fatalf("no end after %d sweeps", sweep)
 		}
-		commitOK(t, o, figures{Primal: 3, Dual: min(float64(sweep), 3) / 3}) // rises until sweep 3
+		commitOK(t, o, figures{Primal: 3, Dual: min(float64(sweep), 3) / 3}) // increases until sweep 3
 	}
 	if o.StoppedBy != method.StoppedByStationary || o.Sweep != 3+flat.StationarySweeps || o.Last.Gap == 0 {
 		t.Errorf("stopped by %q after sweep %d with %+v", o.StoppedBy, o.Sweep, o.Last)
 	}
 }
 
-// A begun job's momentum runs from its first sweep on, and its inner solves aim less high.
+// TestBegunPace checks that the momentum of a warm-started job runs from its first sweep on, and
+// that its inner solves have a looser target.
 func TestBegunPace(t *testing.T) {
 	o := testDriver(nil)
 	o.WarmStart([]string{Dual, X})
@@ -418,10 +427,11 @@ func TestBegunPace(t *testing.T) {
 	}
 }
 
-// A begun job takes plain steps until what was new has settled, and draws wide working sets at once.
+// TestBegunUnsettled checks that a warm-started job takes plain steps until new data have settled,
+// and selects wide working sets at once.
 func TestBegunUnsettled(t *testing.T) {
 	for _, loss := range []string{"hinge", "squared-hinge"} {
-		o := testDriver(func(o *taxonv1.Options) { o.Loss = loss })
+		o := testDriver(func(o *Settings) { o.Loss = loss })
 		o.WarmStart([]string{Dual, X})
 		for range 3 {
 			if o.band() != joint.WarmBand {
@@ -440,8 +450,8 @@ func TestBegunUnsettled(t *testing.T) {
 	}
 }
 
-// Where inner solves are slow their bound rises as fast in a begun job as in one from nothing,
-// however many more of its sweeps are priced.
+// TestBegunSlowTerminals checks that, if inner solves are slow, the bound on their epochs grows as
+// fast in a warm-started job as in a cold one, although more of its sweeps have full passes.
 func TestBegunSlowTerminals(t *testing.T) {
 	var bound [2][]uint32
 	for k, begun := range []bool{false, true} {
@@ -465,13 +475,14 @@ func TestBegunSlowTerminals(t *testing.T) {
 	}
 }
 
-// TestPieces: a large job solves its blocks piece by piece, each once, and the certificate has the
-// sums of all. When the time is up between two pieces, all blocks are priced.
+// TestPieces checks that a large job solves its blocks piece by piece, each once, and that the
+// certificate has the sums over all pieces. When the time is up between two pieces, all blocks get
+// a full pass.
 func TestPieces(t *testing.T) {
 	large := func() *driver {
-		spec := &taxonv1.JobSpec{Options: &taxonv1.Options{Schedule: ScheduleTwoblock, Loss: "logistic", C: 1, Gap: 1e-2},
-			Data: &taxonv1.Data{Features: piecesFrom}}
-		return newDriver(spec, &Plan{Sets: 1, BlockTerminals: make([]uint32, 160), BlockSet: make([]uint32, 10)}, true)
+		o := Settings{Schedule: ScheduleTwoblock, Loss: "logistic", C: 1, Gap: 1e-2}
+		spec := &taxonv1.JobSpec{Data: &taxonv1.Data{Features: piecesFrom}}
+		return newDriver(o, spec, &Plan{Sets: 1, BlockTerminals: make([]uint32, 160), BlockSet: make([]uint32, 10)}, true)
 	}
 	d, next := large(), uint32(0)
 	if !d.Price {

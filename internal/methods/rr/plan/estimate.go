@@ -84,10 +84,10 @@ const (
 func estimate(tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan *Plan) method.Estimate {
 	data := spec.GetData()
 	d, rows := data.GetFeatures()+1, data.GetInstances()
-	logistic := spec.GetOptions().GetLoss() == "logistic"
+	loss := settings(spec).Loss
+	logistic := loss == "logistic"
 	e := method.Estimate{
-		Data: method.DataBytes(data), WorkerShared: method.TreeBytes(tree.Len()), WorkerSlot: SlotBytes(spec.GetOptions(),
-			data),
+		Data: method.DataBytes(data), WorkerShared: method.TreeBytes(tree.Len()), WorkerSlot: SlotBytes(loss, data),
 		Coordinator: 64*uint64(len(plan.BlockSet)+len(plan.RangeBegin)-1) + method.TreeBytes(tree.Len()),
 		Dense:       logistic || tree.IsGraph(),
 		SlotHolds:   fmt.Sprintf("a block of 16 classes over %d features, and what is kept of those before", d-1),
@@ -129,8 +129,8 @@ func sparse(e *method.Estimate, tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan
 	support, entries := first.support, first.entries
 	if internals == 0 {
 		entries = 0
-	} else if spec.GetOptions().GetLoss() == "squared-hinge" {
-		e.WorkerSlot += curveBytesPerLine * lines(spec.GetOptions(), data)
+	} else if loss := settings(spec).Loss; loss == "squared-hinge" {
+		e.WorkerSlot += curveBytesPerLine * lines(loss, data)
 	}
 	written, held := groupEntries(tree, data, plan)
 	coded := bytesPerOverride * written
@@ -158,12 +158,12 @@ func sparse(e *method.Estimate, tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan
 // range, and the other way round.
 const ApartBytes = 64 << 20
 
-// SlotBytes returns the bytes that the solve of a block over such data takes, without the
+// SlotBytes returns the bytes that the solve of a block over such data takes with a loss, without the
 // curvatures below internals.
-func SlotBytes(o *taxonv1.Options, d *taxonv1.Data) uint64 {
-	n := slotBytesPerFeature*(d.GetFeatures()+1) + bytesPerLine*lines(o, d) +
+func SlotBytes(loss string, d *taxonv1.Data) uint64 {
+	n := slotBytesPerFeature*(d.GetFeatures()+1) + bytesPerLine*lines(loss, d) +
 		slotBytesPerRow*d.GetInstances() + bytesPerListed*listed(d) + slotBytesFixed
-	if o.GetLoss() != "logistic" && o.GetLoss() != "squared-hinge" {
+	if loss != "logistic" && loss != "squared-hinge" {
 		n += denseRows(d)
 	}
 	return n
@@ -174,10 +174,10 @@ func listed(d *taxonv1.Data) uint64 { return min(d.GetInstances(), listedRows) }
 
 // lines returns the number of features that the tiles of a block have lines for: those of the rows
 // that it lists, or all if they are more than a third (mapper/lines.go).
-func lines(o *taxonv1.Options, d *taxonv1.Data) uint64 {
+func lines(loss string, d *taxonv1.Data) uint64 {
 	all := d.GetFeatures() + 1
 	n := uint64(newVocabulary(d).distinct(float64(listed(d))))
-	if o.GetLoss() == "logistic" || n > all/3 {
+	if loss == "logistic" || n > all/3 {
 		return all
 	}
 	return n
@@ -223,7 +223,7 @@ func versions(plan *Plan) uint64 {
 // frequencies of words fall, they are far fewer than all features.
 func groupEntries(tree *taxonomy.Tree, d *taxonv1.Data, plan *Plan) (all, kept uint64) {
 	rows, voc := supportBelow(tree, d), newVocabulary(d)
-	seen := make([]int, tree.Len()) // by the group, from 1
+	seen := make([]int, tree.Len()) // last group that has seen the node, from 1
 	groups := make([]uint64, len(plan.GroupBegin)-1)
 	for g := range groups {
 		entries := 0.0
@@ -299,9 +299,9 @@ func (v *vocabulary) distinct(rows float64) float64 {
 // the bytes of an entry.
 const (
 	smoothState  = 4      // v of a terminal
-	smoothTiles  = 7 * 64 // a feature's tiles in a slot
-	smoothRows   = 4 * 64 // a row in a slot
-	smoothResult = 3 * 64 // a feature of the new v
+	smoothTiles  = 7 * 64 // bytes of a slot's tiles, per feature
+	smoothRows   = 4 * 64 // bytes of a slot, per row
+	smoothResult = 3 * 64 // bytes of the new v, per feature
 )
 
 // smoothBytes holds the bytes that differ between trees, which have arrays, and graphs, which have
@@ -399,7 +399,7 @@ func (s smoothPlan) estimate(e *method.Estimate) {
 	// it keeps x, x_prev and what is being written, and one more where the safeguard repeats a
 	// step. The final weights go to a file. A cluster also keeps the values that
 	// those were made from.
-	old := terminals + sent // what is not yet replaced
+	old := terminals + sent // values that are not replaced yet
 	if s.features*s.terminals >= piecesFrom {
 		old /= pieces
 	}

@@ -7,10 +7,10 @@ import (
 	"taxon/internal/jobspec"
 )
 
-// TestSmoothPlan: what a plan makes dense is counted from it: a sender for each block and
-// parent of its terminals, the widest range; and ranges are narrower than sparse ones.
+// TestSmoothPlan checks the counts that a plan for dense vectors derives: a sender for each block
+// and parent of its terminals, and the widest range. Ranges are narrower than sparse ones.
 func TestSmoothPlan(t *testing.T) {
-	spec := methodtest.WordNetLike(2000, 500) // four terminals each under the internals
+	spec := methodtest.WordNetLike(2000, 500) // four terminals under each internal
 	sparse, err := estimateOf(spec)
 	if err != nil {
 		t.Fatal(err)
@@ -20,7 +20,7 @@ func TestSmoothPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	sparseRanges := uint64(len(newPlan(tree, spec).RangeBegin) - 1)
-	spec.Options.Loss = "logistic"
+	spec.Options.Set("loss", "logistic")
 	plan := newPlan(tree, spec)
 	s := smoothPlanOf(tree, spec, plan)
 	parents := map[[2]int32]bool{}

@@ -10,7 +10,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// estimateOf plans a job and estimates what it takes.
+// estimateOf plans a job and estimates its needs.
 func estimateOf(spec *taxonv1.JobSpec) (method.Estimate, error) {
 	tree, _, err := jobspec.Tree(spec, false)
 	if err != nil {
@@ -19,7 +19,7 @@ func estimateOf(spec *taxonv1.JobSpec) (method.Estimate, error) {
 	return estimate(tree, spec, newPlan(tree, spec)), nil
 }
 
-// The estimate grows with what it is of, and names what a plan is made of.
+// TestPlanMemory checks that the estimate grows with its inputs, and describes the parts of a plan.
 func TestPlanMemory(t *testing.T) {
 	small, err := estimateOf(methodtest.WordNetLike(200, 50))
 	if err != nil {
@@ -39,7 +39,7 @@ func TestPlanMemory(t *testing.T) {
 		t.Errorf("ten times the classes: %+v, then %+v", small, large)
 	}
 	squared := methodtest.WordNetLike(200, 50)
-	squared.Options.Loss = "squared-hinge"
+	squared.Options.Set("loss", "squared-hinge")
 	if e, err := estimateOf(squared); err != nil || e.WorkerSlot != small.WorkerSlot+64*(squared.Data.Features+1) {
 		t.Errorf("squared hinge: %+v, hinge %+v, %v", e, small, err)
 	}
@@ -55,26 +55,27 @@ func TestPlanMemory(t *testing.T) {
 	}
 }
 
-// The tiles of a block have lines for the features of the rows that it lists, or for all.
+// TestPlanLines checks that the tiles of a block have lines for the features of its listed rows, or
+// for all features.
 func TestPlanLines(t *testing.T) {
 	spec := methodtest.WordNetLike(200, 50)
 	d := spec.GetData()
-	if n := lines(spec.Options, d); n != d.Features+1 {
+	if n := lines(settings(spec).Loss, d); n != d.Features+1 {
 		t.Errorf("the rows have most of %d features: %d lines", d.Features, n)
 	}
-	d.Instances *= 100 // with as many nonzeros in all
-	n := lines(spec.Options, d)
+	d.Instances *= 100 // with the same total of nonzeros
+	n := lines(settings(spec).Loss, d)
 	if n > d.Features/3 || n < d.Features/100 {
 		t.Errorf("few rows of many are listed: %d lines for %d features", n, d.Features)
 	}
-	spec.Options.Loss = "logistic"
-	if n := lines(spec.Options, d); n != d.Features+1 {
+	spec.Options.Set("loss", "logistic")
+	if n := lines(settings(spec).Loss, d); n != d.Features+1 {
 		t.Errorf("logistic loss: %d lines for %d features", n, d.Features)
 	}
 }
 
-// Internals low in the hierarchy see few rows: their entries stay far below the features,
-// and those of dense vectors do not.
+// TestInternalEntries checks that internals low in the hierarchy, which see few rows, have far
+// fewer entries than features, and that dense vectors have one entry per feature.
 func TestInternalEntries(t *testing.T) {
 	spec := methodtest.WordNetLike(2000, 500)
 	tree, _, err := jobspec.Tree(spec, false)
@@ -103,18 +104,19 @@ func TestInternalEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec.Options.Loss = "logistic"
+	spec.Options.Set("loss", "logistic")
 	dense, err := estimateOf(spec)
 	if err != nil || dense.WorkerShared < 8*all || dense.StoreSweep <= sparse.StoreSweep {
 		t.Errorf("logistic: %+v after %+v, %v", dense, sparse, err)
 	}
 }
 
-// Half-full rows of few columns are laid out lane by lane for the hinge: memory of a slot.
+// TestDenseRowsAreCounted checks that the memory of a slot includes half-full rows of few columns,
+// which the hinge stores lane by lane.
 func TestDenseRowsAreCounted(t *testing.T) {
 	slot := func(loss string, nonzeros uint64) uint64 {
 		spec := methodtest.WordNetLike(200, 50)
-		spec.Options.Loss = loss
+		spec.Options.Set("loss", loss)
 		spec.Data.Instances, spec.Data.Features, spec.Data.Nonzeros = 10000, 80, nonzeros
 		e, err := estimateOf(spec)
 		if err != nil {
@@ -130,7 +132,8 @@ func TestDenseRowsAreCounted(t *testing.T) {
 	}
 }
 
-// What is kept of blocks is shared out over the slots, and is not kept where memory is short.
+// TestProcess checks that the memory for kept blocks is divided among the slots, and that blocks
+// are not kept if memory is short.
 func TestProcess(t *testing.T) {
 	e, err := estimateOf(methodtest.WordNetLike(2000, 500))
 	if err != nil {

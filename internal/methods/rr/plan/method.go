@@ -63,15 +63,54 @@ func (n named) flat() bool { return n == "bsvm" || n == "blr" }
 
 // Options implements method.Method.
 func (n named) Options() []method.Option {
-	loss := method.Loss("hinge", "squared-hinge")
-	if n.logistic() {
-		loss = method.Loss("logistic")
-	}
-	all := slices.Concat([]method.Option{loss}, options)
+	all := n.all()
 	if n.flat() {
 		return slices.DeleteFunc(all, func(p method.Option) bool { return slices.Contains(tying, p.Name) })
 	}
 	return all
+}
+
+// all are the options of the whole family, with the method's losses.
+func (n named) all() []method.Option {
+	loss := method.Loss("hinge", "squared-hinge")
+	if n.logistic() {
+		loss = method.Loss("logistic")
+	}
+	return slices.Concat([]method.Option{loss}, options)
+}
+
+// Settings are the options that the family's driver and program go by. Methods without a structure have
+// the defaults of the options that tie classes.
+type Settings struct {
+	Loss           string  `option:"loss"`
+	C              float64 `option:"C"`
+	Bias           float64 `option:"bias"`
+	Anchor         float64 `option:"anchor"`
+	PositiveWeight string  `option:"positive-weight"`
+	InternalWeight float64 `option:"internal-weight"`
+	EdgeWeights    string  `option:"edge-weights"`
+	CostBy         string  `option:"cost-by"`
+	BiasPull       string  `option:"bias-pull"`
+	Gap            float64 `option:"gap"`
+	MaxSweeps      uint32  `option:"max-sweeps"`
+	EvalEvery      uint32  `option:"eval-every"`
+	Schedule       string  `option:"schedule"`
+	Colouring      string  `option:"colouring"`
+	Stiffness      string  `option:"stiffness"`
+	Momentum       string  `option:"momentum"`
+	InnerEpochs    uint32  `option:"epochs"`
+}
+
+// SettingsOf reads the options of a job.
+func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
+	err = method.ReadOptions(o, named(o.GetMethod()).all(), &s)
+	return s, err
+}
+
+// settings are those of a job whose options have been checked.
+func settings(spec *taxonv1.JobSpec) Settings {
+	s, _ := SettingsOf(spec.GetOptions())
+	return s
 }
 
 // tying are the options that say how classes are tied to each other or solved together. Methods
@@ -88,7 +127,7 @@ var options = []method.Option{
 		Grid: []string{"0.01"}, Ladder: []string{"0.0001", "0.001", "0.1", "1", "10"}, Start: "1", Offset: 0.5},
 	method.PositiveWeight,
 	{Name: "internal-weight", Kind: method.Float, Default: "1", Range: method.Above0, Group: method.GroupMethod,
-		On: method.Structured, ZeroUnset: true,
+		On:   method.Structured,
 		Help: "weight of the edges between internal nodes", Grid: []string{"1"}, Ladder: []string{"0.3", "3", "10", "30"}},
 	{Name: "edge-weights", Kind: method.Choice, Default: jobspec.EdgesEven, Choices: []string{jobspec.EdgesEven,
 		jobspec.EdgesDepth, jobspec.EdgesSize}, Group: method.GroupMethod, On: method.Structured, Trees: true,
@@ -164,7 +203,7 @@ func (n named) Plan(p *method.Problem) (*method.Plan, error) {
 				Members: plan.Block},
 			Ranges: {Kind: method.Ranges, Count: len(plan.RangeBegin) - 1},
 		},
-		Values: []method.Value{
+		Variables: []method.Variable{
 			{Name: Dual, Items: Blocks, Versions: 1},
 			{Name: V, Items: Blocks, Versions: 1, Cut: true, By: Ranges},
 			{Name: X, Items: Ranges, Versions: 2, Whole: true},
@@ -190,7 +229,11 @@ func (n named) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) 
 	if err != nil {
 		return nil, err
 	}
-	d := newDriver(spec, detail, plan.Internals > 0)
+	o, err := SettingsOf(spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	d := newDriver(o, spec, detail, plan.Internals > 0)
 	if s == nil {
 		return d, nil
 	}

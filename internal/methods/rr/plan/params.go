@@ -21,10 +21,12 @@ const (
 
 // Families of values.
 const (
-	Dual = "dual" // of a block: duals and working set, or v of a smooth loss
-	// of a block, cut by ranges: what its terminals tell their parents
+	// values of blocks: duals and working set, or v of a smooth loss
+	Dual = "dual"
+
+	// V holds a block's contributions to the parents of its terminals, cut by ranges.
 	V = "v"
-	X = "x" // of a range: the internals' vectors
+	X = "x" // values of ranges: the internals' vectors
 )
 
 // Figures of a task, in the order of method.Sums.
@@ -47,7 +49,7 @@ var sumNames = []method.Sum{{Name: "primal"}, {Name: "dual"}, {Name: "inner_gap"
 // Map holds the parameters of OpMap: the block's terminals are solved with their parents at y = x +
 // Beta (x - previous x).
 type Map struct {
-	// Epochs is the least number of inner epochs. With 0 the block is priced only.
+	// Epochs is the least number of inner epochs. With 0 there is only the full pass.
 	Epochs uint32 `json:",omitempty"`
 	// MaxEpochs is the greatest number of inner epochs.
 	MaxEpochs uint32 `json:",omitempty"`
@@ -102,10 +104,10 @@ type Plan struct {
 	BlockBegin     []uint32
 	// BlockSet is the independent set of each block, ascending. All are 0 with twoblock.
 	BlockSet []uint32
-	// RangeBegin has the bounds of the ranges: range r is [RangeBegin[r], RangeBegin[r+1]). The
+	// RangeBegin holds the bounds of the ranges: range r is [RangeBegin[r], RangeBegin[r+1]). The
 	// bias is feature number `features`.
 	RangeBegin []uint32
-	// GroupBegin has the bounds of the groups of blocks: group g is [GroupBegin[g],
+	// GroupBegin holds the bounds of the groups of blocks: group g is [GroupBegin[g],
 	// GroupBegin[g+1]).
 	GroupBegin []uint32
 	// Sets is the number of independent sets.

@@ -28,7 +28,8 @@ const (
 // neighbours), siblings adjacent. Block numbers follow the depth-first order of the parents within
 // each set. Ranges cover [0, features]. The bias is feature number `features` when it is on.
 func newPlan(tree *taxonomy.Tree, spec *taxonv1.JobSpec) *Plan {
-	setOf, sets := NodeSets(tree, spec.GetOptions())
+	o := settings(spec)
+	setOf, sets := NodeSets(tree, &o)
 	p := &Plan{Sets: sets, BlockBegin: []uint32{0}}
 	terminals := terminalsByFamily(tree)
 	for set := range p.Sets {
@@ -98,7 +99,8 @@ func appendBlocks(p *Plan, terminals []uint32, set uint32) {
 	}
 }
 
-// groups cuts the blocks into runs of about groupTerminals terminals of equal length.
+// groups divides the blocks into runs with equal numbers of blocks, of about groupTerminals
+// terminals each.
 func groups(blockBegin []uint32) []uint32 {
 	blocks := len(blockBegin) - 1
 	terminals := int(blockBegin[blocks])
@@ -155,14 +157,14 @@ const (
 func featureRanges(spec *taxonv1.JobSpec, terminals, internals int) []uint32 {
 	features := uint32(spec.GetData().GetFeatures())
 	end := features
-	if spec.GetOptions().GetBias() > 0 {
+	if settings(spec).Bias > 0 {
 		end++
 	}
 	if internals == 0 || end == 0 {
 		return []uint32{0, end}
 	}
 	buckets, rangeWork := workBuckets(spec.GetData(), float64(terminals)), float64(rangeWork)
-	if spec.GetOptions().GetLoss() == "logistic" {
+	if settings(spec).Loss == "logistic" {
 		rangeWork = smoothRangeWork
 		for k := range buckets {
 			buckets[k].work = float64(terminals) + featureWork

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawSpec draws a job on a random forest, labels on any node.
+// drawSpec generates a job on a random forest with labels on any node.
 func drawSpec(t *rapid.T) *taxonv1.JobSpec {
 	nodes := rapid.IntRange(2, 300).Draw(t, "nodes")
 	st := &taxonv1.Structure{}
@@ -41,11 +41,10 @@ func drawSpec(t *rapid.T) *taxonv1.JobSpec {
 		sum += rapid.Uint32Range(0, 100_000).Draw(t, "count")
 		d.FeatureCountsLog = append(d.FeatureCountsLog, sum)
 	}
-	spec := &taxonv1.JobSpec{Data: d, Options: &taxonv1.Options{
-		C: 1, Gap: 0.01, Bias: float64(rapid.IntRange(0, 1).Draw(t, "bias")),
-		Schedule: rapid.SampledFrom([]string{"twoblock", "parity", "colour", "jacobi"}).Draw(t, "schedule"),
-		Prune:    rapid.SampledFrom([]string{"empty", "none"}).Draw(t, "prune"),
-	}}
+	spec := &taxonv1.JobSpec{Data: d, Options: methodtest.Options("rr-svm",
+		"bias", rapid.IntRange(0, 1).Draw(t, "bias"),
+		"schedule", rapid.SampledFrom([]string{"twoblock", "parity", "colour", "jacobi"}).Draw(t, "schedule"),
+		"prune", rapid.SampledFrom([]string{"empty", "none"}).Draw(t, "prune"))}
 	if rapid.IntRange(0, 9).Draw(t, "flat") > 0 {
 		spec.Structure = st
 	}
@@ -70,7 +69,8 @@ func TestPlanProperties(t *testing.T) {
 	})
 }
 
-// checkBlocks: every terminal lies in exactly one block, no block is empty or too wide.
+// checkBlocks checks that every terminal lies in exactly one block, and that no block is empty or
+// too wide.
 func checkBlocks(t *rapid.T, tree *taxonomy.Tree, p *Plan, cost []float64) {
 	seen := make([]int, tree.Len())
 	for _, n := range p.BlockTerminals {
@@ -96,10 +96,11 @@ func checkBlocks(t *rapid.T, tree *taxonomy.Tree, p *Plan, cost []float64) {
 	}
 }
 
-// checkSets: blocks lie in one set each, set by set; siblings stand side by side; no edge
-// joins two nodes of a set.
+// checkSets checks that each block lies in one set, that the blocks are in the order of the sets,
+// that siblings are adjacent, and that no edge joins two nodes of a set.
 func checkSets(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *Plan) {
-	setOf, sets := NodeSets(tree, spec.Options)
+	o := settings(spec)
+	setOf, sets := NodeSets(tree, &o)
 	if sets != p.Sets || !slices.IsSorted(p.BlockSet) {
 		t.Fatalf("%d sets, plan has %d; blocks' sets %v", sets, p.Sets, p.BlockSet)
 	}
@@ -122,7 +123,7 @@ func checkSets(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *Plan) 
 		}
 		last[f] = i
 	}
-	if spec.Options.Schedule != "parity" && spec.Options.Schedule != "colour" {
+	if o.Schedule != "parity" && o.Schedule != "colour" {
 		return
 	}
 	for n, parent := range tree.Parent {
@@ -144,10 +145,10 @@ func checkGroups(t *rapid.T, p *Plan) {
 	}
 }
 
-// checkRanges: the ranges cover every feature and the bias, none is empty.
+// checkRanges checks that the ranges cover every feature and the bias, and that none is empty.
 func checkRanges(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *Plan) {
 	end := uint32(spec.Data.Features)
-	if spec.Options.Bias > 0 {
+	if settings(spec).Bias > 0 {
 		end++
 	}
 	r := p.RangeBegin
@@ -164,7 +165,8 @@ func checkRanges(t *rapid.T, tree *taxonomy.Tree, spec *taxonv1.JobSpec, p *Plan
 	}
 }
 
-// The number of ranges follows the work; the work is spread evenly.
+// TestRangesFollowTheWork checks that the number of ranges grows with the work, and that the work
+// is divided evenly.
 func TestRangesFollowTheWork(t *testing.T) {
 	spec := methodtest.WordNetLike(3383, 1768)
 	tree, _, err := jobspec.Tree(spec, false)

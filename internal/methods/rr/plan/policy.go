@@ -1,7 +1,5 @@
 package plan
 
-import taxonv1 "taxon/proto/taxon/v1"
-
 // Policy holds the constants of the iteration. They change its path, never the optimum: a job ends
 // by its certificate, whatever they are.
 //
@@ -191,8 +189,8 @@ type Policy struct {
 	// reached.
 	PreciseBelow float64
 
-	// PreciseFrom is the gap at which a job with such a tolerance changes over. Far above it
-	// float32 is as good and twice as fast. No rule for 1e-2.
+	// PreciseFrom is the gap at which a job with a tolerance below PreciseBelow changes over. Far
+	// above it float32 is as good and twice as fast. There is no rule behind the value 1e-2.
 	PreciseFrom float64
 
 	// PreciseSweep is the first sweep after which such a job may change over. Without internals it
@@ -383,7 +381,7 @@ var flat = joint.with(func(p *Policy) {
 	p.PreciseSweep, p.PreciseInnerBelow, p.PreciseRise = 2, 0, 1e-3
 })
 
-// policies has the constants by loss, and by whether there are internals.
+// policies holds the constants by loss, and by whether there are internals.
 var policies = map[string]struct{ joint, flat Policy }{
 	"hinge": {joint.with(func(p *Policy) { p.SampleBand, p.StallFar = -0.03, 0.8 }), flat},
 	"squared-hinge": {
@@ -413,19 +411,19 @@ func (p Policy) with(change func(*Policy)) Policy {
 }
 
 // policyOf returns the constants for a job's options. An unknown loss gets the hinge's.
-func policyOf(o *taxonv1.Options, internals bool) Policy {
+func policyOf(o *Settings, internals bool) Policy {
 	by := policies["hinge"]
-	if known, ok := policies[o.GetLoss()]; ok {
+	if known, ok := policies[o.Loss]; ok {
 		by = known
 	}
 	p := by.flat
 	if internals {
 		p = by.joint
 	}
-	if o.GetLoss() == "squared-hinge" && o.GetC() <= softC {
+	if o.Loss == "squared-hinge" && o.C <= softC {
 		p.MomentumFrom = 2
 	}
-	if epochs := o.GetInnerEpochs(); epochs > 0 {
+	if epochs := o.InnerEpochs; epochs > 0 {
 		p.Epochs, p.RoughEpochs = epochs, 0
 	}
 	return p

@@ -5,7 +5,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// The names of the schedules (Options.schedule). Package plan and the option's help describe them.
+// The names of the schedules (option schedule). Package plan and the option's help describe them.
 const (
 	ScheduleTwoblock = "twoblock"
 	ScheduleParity   = "parity"
@@ -17,18 +17,18 @@ const (
 // odd and one for even depths, colour one for each colour of a proper colouring. The other
 // schedules, and the flat problem, move all nodes of a kind at once. They have one set, which is
 // not independent.
-func NodeSets(tree *taxonomy.Tree, options *taxonv1.Options) (set []uint32, sets uint32) {
+func NodeSets(tree *taxonomy.Tree, o *Settings) (set []uint32, sets uint32) {
 	set = make([]uint32, tree.Len())
 	if len(tree.Internals()) == 0 {
 		return set, 1
 	}
 	var classes [][]int32
-	switch options.GetSchedule() {
+	switch o.Schedule {
 	case ScheduleParity:
 		parity := tree.ParitySets()
 		classes = parity[:]
 	case ScheduleColour:
-		by, _ := taxonomy.ParseColouring(options.GetColouring()) // checked by Check
+		by, _ := taxonomy.ParseColouring(o.Colouring) // checked by Check
 		classes = tree.Colours(by)
 	default:
 		return set, 1
@@ -44,5 +44,5 @@ func NodeSets(tree *taxonomy.Tree, options *taxonv1.Options) (set []uint32, sets
 // uncertified reports whether a job's objective has no certificate, as on a graph without an
 // anchor, whose components may shift freely.
 func uncertified(spec *taxonv1.JobSpec) bool {
-	return spec.GetStructure().GetGraph() && spec.GetOptions().GetAnchor() == 0
+	return spec.GetStructure().GetGraph() && settings(spec).Anchor == 0
 }

@@ -162,16 +162,16 @@ func (d *driver) astray() bool {
 //	any other                 it continues, and the job ends with it
 
 // TimeUp implements method.Driver.
-func (d *driver) TimeUp(up bool) method.Late {
+func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
 	switch {
 	case !up:
 	case d.cuts():
-		return method.LateShort
+		return method.RunReduced
 	case d.leaves():
-		return method.LateLeave
+		return method.Skip
 	}
-	return method.LateRun
+	return method.RunFull
 }
 
 // cuts reports whether tasks of the current step can price without solving.

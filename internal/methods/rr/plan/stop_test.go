@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// TestPrimalRests: a job without a bound ends once P moves by less than --gap/100 over ten sweeps.
+// TestPrimalRests checks that a job without a bound ends once P moves by less than --gap/100 over
+// ten sweeps.
 func TestPrimalRests(t *testing.T) {
 	o := testDriver(nil)
 	o.noBound, o.gap = true, 1e-2
-	for o.StoppedBy == "" && o.Sweep < 1000 { // P falls like 1/sweep towards 1
+	for o.StoppedBy == "" && o.Sweep < 1000 { // P decreases like 1/sweep towards 1
 		commitOK(t, o, figures{Primal: 1 + 1/float64(o.Sweep)})
 		if o.Stage == stageReduce {
 			commitOK(t, o, figures{Restart: -1})
@@ -22,8 +22,8 @@ func TestPrimalRests(t *testing.T) {
 	}
 }
 
-// TestStall: steps take the curvature of whole families once the gap has all but stopped falling, with
-// the hinge sooner near the optimum. A gap that rises far is another matter.
+// TestStall checks that steps use the curvature of whole families once the gap has almost stopped
+// decreasing, with the hinge sooner near the optimum. A gap that increases far has another effect.
 func TestStall(t *testing.T) {
 	for _, c := range []struct {
 		loss        string
@@ -34,7 +34,7 @@ func TestStall(t *testing.T) {
 		{"hinge", 0.3, 0.5, false}, {"hinge", 0.3, 5, false}, {"hinge", 3e-3, 2e-3, false}, {"hinge", 3e-3, 2.3e-3, true},
 		{"squared-hinge", 0.3, 0.2, false}, {"squared-hinge", 0.3, 0.23, true},
 	} {
-		d := testDriver(func(o *taxonv1.Options) { o.Loss = c.loss })
+		d := testDriver(func(o *Settings) { o.Loss = c.loss })
 		for d.Sweep <= 16 {
 			gap := c.before
 			if d.Sweep == 16 {
@@ -51,8 +51,8 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// TestSupportFails: steps take the curvature of whole families once that of the support led P up. If that
-// went astray, the internals begin again at zero.
+// TestSupportFails checks that steps use the curvature of whole families once that of the support
+// has increased P. If P has diverged, the internals begin again at zero.
 func TestSupportFails(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -75,13 +75,13 @@ func TestSupportFails(t *testing.T) {
 		{name: "it does, then falls, then does", inner: 0.5, primal: []float64{9, 8, 8.1, 8, 8.1}, dual: []float64{-9, 0, 1,
 			1, 1}},
 	} {
-		d := testDriver(func(o *taxonv1.Options) { o.Loss = c.loss })
+		d := testDriver(func(o *Settings) { o.Loss = c.loss })
 		if c.warm {
 			d.WarmStart([]string{Dual})
 		}
 		anew := false
 		for n, primal := range c.primal {
-			for !d.Price { // sweep 5
+			for !d.Price { // the full pass of sweep 5
 				commitOK(t, d)
 			}
 			commitOK(t, d, figures{Primal: primal, Dual: c.dual[n], InnerGap: c.inner * primal})
@@ -106,14 +106,14 @@ func TestSupportFails(t *testing.T) {
 	}
 }
 
-// TestFollower: terminals without support count a little in steps by the support, less near the optimum,
-// and nothing in others.
+// TestFollower checks that terminals without support count a little in steps by the support, less
+// so near the optimum, and not at all in other steps.
 func TestFollower(t *testing.T) {
 	for _, c := range []struct {
 		loss      string
 		stiffness string
 		warm      bool
-		gap, want float64 // gap 0: no certificate yet
+		gap, want float64 // gap 0: no certificate so far
 	}{
 		{"hinge", "support", false, 0, 0.01},
 		{"hinge", "support", false, 4, 0.01},
@@ -124,7 +124,7 @@ func TestFollower(t *testing.T) {
 		{"logistic", "support", false, 0, 0},
 		{"hinge", "full", false, 0.25, 0},
 	} {
-		d := testDriver(func(o *taxonv1.Options) { o.Loss, o.Stiffness = c.loss, c.stiffness })
+		d := testDriver(func(o *Settings) { o.Loss, o.Stiffness = c.loss, c.stiffness })
 		if c.warm {
 			d.WarmStart([]string{Dual})
 		}
@@ -140,8 +140,8 @@ func TestFollower(t *testing.T) {
 	}
 }
 
-// TestMomentumFalling: while P falls the momentum stays, also where P is still above the best one. The
-// fourth certificate above it turns to full curvature.
+// TestMomentumFalling checks that the momentum is kept while P decreases, even if P is still above
+// its best value. The fourth certificate above it switches to full curvature.
 func TestMomentumFalling(t *testing.T) {
 	d := testDriver(nil)
 	for _, primal := range []float64{10, 9, 8, 9.5, 9.4, 9.3, 9.2} {
@@ -159,9 +159,10 @@ func TestMomentumFalling(t *testing.T) {
 	}
 }
 
-// TestResumeAstray: a job that stopped right where P rose begins again at zero when it goes on.
+// TestResumeAstray checks that a job that stopped right after P had increased begins again at zero
+// when it is resumed.
 func TestResumeAstray(t *testing.T) {
-	d := testDriver(func(o *taxonv1.Options) { o.MaxSweeps = 2 })
+	d := testDriver(func(o *Settings) { o.MaxSweeps = 2 })
 	for _, primal := range []float64{8, 9} {
 		commitOK(t, d, figures{Primal: primal, Dual: 1})
 		commitOK(t, d, figures{Restart: -1})

@@ -6,8 +6,9 @@ import (
 	"taxon/coordinator/method"
 )
 
-// Where a job goes when its time is up, by the step under way: what is known is not
-// computed again, nothing is solved any more, and the sweep under way is the last.
+// TestTimeUpBetweenSteps checks how a job continues when its time is up, depending on the current
+// step: known results are not recomputed, nothing is solved any more, and the current sweep is the
+// last.
 func TestTimeUpBetweenSteps(t *testing.T) {
 	for _, test := range []struct {
 		name        string
@@ -53,7 +54,8 @@ func TestTimeUpBetweenSteps(t *testing.T) {
 	}
 }
 
-// A job that begins again, from a checkpoint or its beginning, behind its time prices.
+// TestTimeUpBeforeAStep checks that a job that begins or resumes after its time is up runs a full
+// pass.
 func TestTimeUpBeforeAStep(t *testing.T) {
 	o := testDriver(nil)
 	o.TimeUp(true)

@@ -8,16 +8,18 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Numbers of the first sweep, whose duals and working sets are the largest of a training. They are
-// fitted to trainings of titles (YSO), glosses (WordNet), web pages by character n-grams, pages like
-// LWIKI's, and rows of few rare words. docs/deploy.md has the measurements. A class's duals lie on
+// These constants describe the first sweep, whose duals and working sets are the largest of a
+// training. They are fitted to trainings of titles (YSO), glosses (WordNet), web pages by character
+// n-grams, pages like LWIKI's, and rows of few rare words. docs/deploy.md has the measurements. A
+// class has duals on
 //
 //   - rows around its positives, supportPerPositive for each;
-//   - rows that hold one of its positives' words without being positive. Most words are told apart
-//     together: they grow with the square root of the number of words;
-//   - rows of other words. A score there is the bias alone, which no word corrects, so each takes
-//     a dual until as many have one that a row hardly avoids sharing a word with them. With an expected
-//     number of words in common of two rows these are a few times its inverse.
+//   - rows that share a word with one of its positives without being positive. Most words are
+//     distinguished together, so the number of these rows grows with the square root of the number
+//     of words;
+//   - rows of other words. The score of such a row is the bias alone, which no word corrects. So
+//     each takes a dual, until so many rows have one that nearly every row shares a word with them:
+//     a few times the inverse of the expected number of words that two rows share.
 const (
 	supportPerPositive = 4
 	supportPerWord     = 24

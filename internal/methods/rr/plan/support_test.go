@@ -5,12 +5,13 @@ import (
 	"slices"
 	"testing"
 
+	"taxon/coordinator/method/methodtest"
 	"taxon/internal/jobspec"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// described is a flat job on rows that draw each word with the probability shares have, whose classes
-// have so many positives each.
+// described returns a flat job on rows that contain each word with the probability in shares, and
+// whose classes have `positives` positives each.
 func described(rows, classes, positives int, shares []float64) *taxonv1.JobSpec {
 	d := &taxonv1.Data{Instances: uint64(rows), Features: uint64(len(shares))}
 	for range classes {
@@ -23,7 +24,7 @@ func described(rows, classes, positives int, shares []float64) *taxonv1.JobSpec 
 		d.FeatureCountsLog = append(d.FeatureCountsLog, uint32(math.Round(sum)))
 	}
 	d.Nonzeros = uint64(math.Round(sum))
-	return &taxonv1.JobSpec{Options: &taxonv1.Options{Method: "bsvm", Loss: "hinge", C: 1, Bias: 1}, Data: d}
+	return &taxonv1.JobSpec{Options: methodtest.Options("bsvm", "loss", "hinge", "c", 1, "bias", 1), Data: d}
 }
 
 func firstOf(t *testing.T, spec *taxonv1.JobSpec) firstSweep {
@@ -35,9 +36,9 @@ func firstOf(t *testing.T, spec *taxonv1.JobSpec) firstSweep {
 	return firstSweepOf(tree, spec, newPlan(tree, spec))
 }
 
-// TestFirstSweep: rows that share a word with most others leave a class with some hundred duals, and
-// rows of rare words leave it with most of what the first sweep sees. Working sets of large data are a
-// few times the duals. Nothing exceeds the rows.
+// TestFirstSweep checks that a class keeps some hundred duals if its rows share a word with most
+// others, and most of the rows of the first sweep if the words are rare. Working sets of large data
+// are a few times the duals. No estimate exceeds the rows.
 func TestFirstSweep(t *testing.T) {
 	const classes, positives = 160, 5
 	common := append(slices.Repeat([]float64{0.3}, 10), slices.Repeat([]float64{0.002}, 2000)...)

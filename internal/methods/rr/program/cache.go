@@ -13,21 +13,21 @@ import (
 	"taxon/store"
 )
 
-// vectorCache keeps the assembled vectors of the groups used last, and lets concurrent tasks wait
-// for one another's reading. What it has dropped is read again.
+// vectorCache keeps the assembled vectors of the groups used last. If several tasks need the same
+// vectors, one of them reads them and the others wait. Vectors that were dropped are read again.
 type vectorCache struct {
 	mu     sync.Mutex
-	most   int            // groups
-	groups []*groupCached // used last comes last
+	most   int            // number of groups kept at most
+	groups []*groupCached // least recently used first
 }
 
-// groupCached has a group's vectors: the current ones and those before.
+// groupCached holds the current and the previous vectors of a group.
 type groupCached struct {
 	group   int
 	version [2]*cached
 }
 
-// cached is what is read, or being read, under a key.
+// cached is the entry of a key. The vectors are there once ready is closed.
 type cached struct {
 	key   string
 	ready chan struct{}
@@ -35,8 +35,9 @@ type cached struct {
 	err   error
 }
 
-// get returns a group's vectors under key, made by load at most once at a time: the current ones,
-// or with back 1 those before. What was current becomes what was before.
+// get returns the vectors of a group under key: the current ones or, if back is 1, the previous
+// ones. load is called if they are not cached, by one caller at a time. When current vectors
+// arrive, the old current ones become the previous ones.
 func (c *vectorCache) get(ctx context.Context, group int, back uint32, key string, load func() (*reducer.Internals,
 	error)) (*reducer.Internals, error) {
 	it, ok := c.find(group, back, key)
@@ -50,7 +51,7 @@ func (c *vectorCache) get(ctx context.Context, group int, back uint32, key strin
 	}
 	select {
 	case <-it.ready:
-		if it.err != nil { // the loader's context may have ended, ours did not
+		if it.err != nil { // the loader's context may have ended, but not ours
 			return load()
 		}
 		return it.v, nil
@@ -59,7 +60,8 @@ func (c *vectorCache) get(ctx context.Context, group int, back uint32, key strin
 	}
 }
 
-// find returns what is kept under a key. If nothing is, it makes a place, which the caller fills.
+// find returns the entry of a key. If there is none, it creates one, which the caller must fill,
+// and returns false.
 func (c *vectorCache) find(group int, back uint32, key string) (it *cached, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +87,7 @@ func (c *vectorCache) find(group int, back uint32, key string) (it *cached, ok b
 	return it, false
 }
 
-// drop forgets a group's vectors before the current ones.
+// drop removes a group's previous vectors.
 func (c *vectorCache) drop(group int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +98,7 @@ func (c *vectorCache) drop(group int) {
 	}
 }
 
-// forget drops what could not be read.
+// forget removes an entry that could not be read.
 func (c *vectorCache) forget(it *cached) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,20 +111,20 @@ func (c *vectorCache) forget(it *cached) {
 	}
 }
 
-// recentSteps is how far back values are kept: the vectors of the update before last may
-// still be read when a safeguard step redoes an update.
+// recentSteps is the number of steps for which values are kept. The vectors of the update before
+// last may still be read when a safeguard step repeats an update.
 const recentSteps = 5
 
-// recent keeps what this worker wrote lately in decoded form, so that its next tasks need
-// not fetch and decode it again. It holds nothing that the store would not give: a value
-// that is not here, or was written elsewhere, is read from there.
+// recent keeps the values that this worker wrote lately in decoded form, so that its next tasks
+// need not fetch and decode them. It is only a cache: a value that is missing, or was written by
+// another worker, is read from the store.
 type recent struct {
 	mu    sync.Mutex
 	steps map[uint32]map[store.Key]any
 }
 
-// keep remembers a value that has been written, and forgets the old ones.
-func (r *recent) keep(k store.Key, v any) {
+// retain adds a value that has been written, and removes old ones.
+func (r *recent) retain(k store.Key, v any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.steps == nil {
@@ -141,30 +143,30 @@ func (r *recent) keep(k store.Key, v any) {
 	at[k] = v
 }
 
-// get returns the value kept under k; nil: none is.
+// get returns the value kept under k, or nil if there is none.
 func (r *recent) get(k store.Key) any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.steps[k.Step][k]
 }
 
-// blocks keeps what this worker last wrote for each block: the block's next task, which
-// mostly comes back here, reads the state, and the reducers read the contributions until
-// the block is solved again.
+// blocks keeps the last output of this worker for each block. The block's next task, which is
+// usually scheduled on the same worker, reads the state, and the reducers read the contributions
+// until the block is solved again.
 type blocks struct {
 	mu sync.Mutex
 	of map[uint32]solvedBlock
 }
 
-// solvedBlock is what a MAP task wrote, as decoding gives it.
+// solvedBlock is the output of a MAP task in decoded form.
 type solvedBlock struct {
 	at    taxonv1.Place
 	state *mapper.State
-	parts [][]contribution.Contribution // by feature range
+	parts [][]contribution.Contribution // contributions by feature range
 }
 
-// keep remembers what was written for a block, if there is room, in place of what was before.
-func (s *blocks) keep(block uint32, b solvedBlock) {
+// retain replaces the output of a block, if there is room.
+func (s *blocks) retain(block uint32, b solvedBlock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.of == nil {
@@ -175,34 +177,34 @@ func (s *blocks) keep(block uint32, b solvedBlock) {
 	}
 }
 
-// room says whether a quarter of the memory that the process is limited to is left for garbage.
+// room reports whether at least a quarter of the process's memory limit is left for garbage.
 func room() bool {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/gomemlimit:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64() <= s[1].Value.Uint64()/4*3
 }
 
-// get returns what the task at a place wrote for a block, if that is kept; what was written
-// before it is forgotten.
+// get returns the output for a block of the task at a place, if it is kept. It removes older
+// output.
 func (s *blocks) get(block uint32, at taxonv1.Place) (solvedBlock, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, ok := s.of[block]
-	if ok && b.at.Step < at.Step { // another worker has solved the block since
+	if ok && b.at.Step < at.Step { // another worker has solved the block in the meantime
 		delete(s.of, block)
 	}
 	return b, ok && b.at == at
 }
 
-// scratchPool keeps the scratch of tasks that have ended for the next ones: as many as ran at a
-// time. A sync.Pool would not do: it is emptied by garbage collections, and a scratch is
-// megabytes of pages and a walk down the tree.
+// scratchPool keeps the scratch memory of finished tasks for later ones, as many as ran
+// concurrently. A sync.Pool is emptied by garbage collections, and a scratch is costly to rebuild:
+// megabytes of pages and a walk over the tree.
 type scratchPool struct {
 	mu   sync.Mutex
 	free []*scratch
 }
 
-func (s *scratchPool) take() *scratch {
+func (s *scratchPool) acquire() *scratch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.free); n > 0 {
@@ -213,7 +215,7 @@ func (s *scratchPool) take() *scratch {
 	return &scratch{}
 }
 
-func (s *scratchPool) put(c *scratch) {
+func (s *scratchPool) release(c *scratch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free = append(s.free, c)

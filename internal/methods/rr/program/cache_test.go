@@ -18,7 +18,7 @@ import (
 	"taxon/reducer"
 )
 
-// randomVectors draws override lists over [lo, hi).
+// randomVectors generates override lists over [lo, hi).
 func randomVectors(r *rand.Rand, nodes int, lo, hi uint32) *reducer.Vectors {
 	v := reducer.Zero(nodes)
 	for p := range nodes {
@@ -32,12 +32,12 @@ func randomVectors(r *rand.Rand, nodes int, lo, hi uint32) *reducer.Vectors {
 	return v
 }
 
-// TestJoinGroups: groups of one range become all nodes' lists.
+// TestJoinGroups checks that the groups of one range are joined to the lists of all nodes.
 func TestJoinGroups(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const nodes = 6
 	all := randomVectors(r, nodes, 4, 20)
-	groups := [][]int32{{0, 1, 3}, {0, 3, 4}, {}, {0, 5}} // 0 and 3 in several, 2 in none
+	groups := [][]int32{{0, 1, 3}, {0, 3, 4}, {}, {0, 5}} // 0 and 3 are in several groups, 2 in none
 	parts := make([]*reducer.Vectors, len(groups))
 	for g, list := range groups {
 		parts[g] = &reducer.Vectors{Begin: make([]int64, len(list)+1)}
@@ -53,7 +53,7 @@ func TestJoinGroups(t *testing.T) {
 		for p := range nodes {
 			a, b, c, d := all.Begin[p], all.Begin[p+1], got.Begin[p], got.Begin[p+1]
 			if p == 2 {
-				b = a // below no block
+				b = a // 2 is above no block
 			}
 			if !slices.Equal(all.Feature[a:b], got.Feature[c:d]) || !slices.Equal(all.Value[a:b], got.Value[c:d]) {
 				t.Errorf("node %d", p)
@@ -65,8 +65,8 @@ func TestJoinGroups(t *testing.T) {
 	}
 }
 
-// TestVectorCache: many tasks ask at once, each value is loaded by one of them as long as
-// it stays, and everybody gets the value of the key asked for.
+// TestVectorCache checks that of many concurrent tasks only one loads each value while it is
+// cached, and that each task gets the value of its key.
 func TestVectorCache(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	c := vectorCache{most: 2}
@@ -111,14 +111,14 @@ func TestVectorCache(t *testing.T) {
 	}
 	before = loads.Load()
 	get(0, 0, 3)
-	get(101, 0, 9) // it stayed
+	get(101, 0, 9) // it was kept
 	if n := loads.Load() - before; n != 1 {
 		t.Errorf("%d loads, want that of the group that was dropped", n)
 	}
 }
 
-// TestVectorCacheFailures: an error is not kept, a waiting task whose loader failed loads
-// by itself, and one whose context ends gives up.
+// TestVectorCacheFailures checks that an error is not cached, that a waiting task whose loader
+// failed loads by itself, and that a task whose context ends stops waiting.
 func TestVectorCacheFailures(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	c := vectorCache{most: 2}
@@ -160,17 +160,18 @@ func TestVectorCacheFailures(t *testing.T) {
 	}
 }
 
-// What tasks wrote is kept while memory has room, and given up block by block where it has not.
+// TestKeepsWhatHasRoom checks that outputs of tasks are kept while memory has room, and dropped
+// block by block otherwise.
 func TestKeepsWhatHasRoom(t *testing.T) {
 	var b blocks
 	at := taxonv1.Place{Step: 3}
-	b.keep(1, solvedBlock{at: at})
+	b.retain(1, solvedBlock{at: at})
 	if _, ok := b.get(1, at); !ok {
 		t.Error("it is not kept, and the process has no limit")
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1))
 	runtime.GC()
-	b.keep(1, solvedBlock{at: taxonv1.Place{Step: 5}})
+	b.retain(1, solvedBlock{at: taxonv1.Place{Step: 5}})
 	if len(b.of) > 0 {
 		t.Error("it is kept beyond the limit")
 	}

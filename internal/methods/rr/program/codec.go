@@ -12,7 +12,8 @@ import (
 	"taxon/worker/codec"
 )
 
-// The first bytes of the values: kind and version. store/FORMAT.md has the diagrams.
+// The first byte of a value is one of these kinds, which includes the version. store/FORMAT.md has
+// the diagrams.
 const (
 	formatState         = 0x12
 	formatContributions = 0x21
@@ -23,16 +24,16 @@ const (
 	formatSmoothDense   = 0x52
 )
 
-// encodeState writes a block's duals and working set.
+// encodeState encodes a block's duals and working set.
 func encodeState(s *mapper.State) []byte {
-	e := codec.Encoder{B: make([]byte, 0, 40+6*len(s.Rows)+4*len(s.Dual))} // what the lists may need; they take less
+	e := codec.Encoder{B: make([]byte, 0, 40+6*len(s.Rows)+4*len(s.Dual))} // upper bound on the size of the lists
 	e.Byte(formatState)
 	flags := 0
 	if s.Priced {
 		flags |= statePriced
 	}
 	wide := slices.ContainsFunc(s.Dual, func(a float64) bool { return float64(float32(a)) != a })
-	if wide { // duals of a precise solve
+	if wide { // duals of a solve in float64
 		flags |= stateWide
 	}
 	rounded := s.Rounding != [mapper.Lanes]uint8{}
@@ -54,14 +55,14 @@ func encodeState(s *mapper.State) []byte {
 	return bytes.Clone(e.B) // the store keeps the memory
 }
 
-// Flags of a state.
+// These are the flags of a state.
 const (
 	statePriced  = 1 << iota // State.Priced
 	stateWide                // duals are float64
 	stateRounded             // State.Rounding follows
 )
 
-// decodeState reads a state over the given number of rows.
+// decodeState decodes a state over the given number of rows.
 func decodeState(b []byte, rows int) (*mapper.State, error) {
 	d := codec.Decoder{B: b}
 	d.Format(formatState)
@@ -99,8 +100,8 @@ func decodeState(b []byte, rows int) (*mapper.State, error) {
 	return s, d.End("duals of a block")
 }
 
-// cutContributions cuts a block's contributions into feature ranges, without copying. A
-// contribution that has nothing in a range is left out of it.
+// cutContributions divides a block's contributions by feature ranges, without copying. A range
+// lacks the contributions that are empty in it.
 func cutContributions(cs []contribution.Contribution, ranges []uint32) [][]contribution.Contribution {
 	out := make([][]contribution.Contribution, len(ranges)-1)
 	at := make([]int, len(cs))
@@ -121,14 +122,14 @@ func cutContributions(cs []contribution.Contribution, ranges []uint32) [][]contr
 	return out
 }
 
-// lowerBound is the number of features below limit.
+// lowerBound returns the number of features below limit.
 func lowerBound(features []uint32, limit uint32) int {
 	n, _ := slices.BinarySearch(features, limit)
 	return n
 }
 
-// encodeParts writes a block's contributions, cut into feature ranges, one value a range,
-// all in one piece of memory.
+// encodeParts encodes a block's contributions, divided by feature ranges, as one value per range.
+// All values share one allocation.
 func encodeParts(parts [][]contribution.Contribution, ranges []uint32, flags int) [][]byte {
 	size := 0
 	for _, part := range parts {
@@ -147,14 +148,14 @@ func encodeParts(parts [][]contribution.Contribution, ranges []uint32, flags int
 	return out
 }
 
-// Flags of a part.
+// These are the flags of a part.
 const (
-	partExact   = 1 << iota // sums are float64, else float32
-	partDegrees             // curvature is in codes of degrees, else in terminals
+	partExact   = 1 << iota // sums are float64, not float32
+	partDegrees             // curvatures are codes of degrees, not numbers of terminals
 )
 
-// contributionsSize is about what the contributions take: most differences fit a byte or
-// two, and the store keeps the memory, so it is no more than that.
+// contributionsSize estimates the encoded size of contributions. Most differences take one or two
+// bytes. The estimate is close because the store keeps the memory.
 func contributionsSize(cs []contribution.Contribution, exact bool) int {
 	entries := 0
 	for _, c := range cs {
@@ -166,7 +167,7 @@ func contributionsSize(cs []contribution.Contribution, exact bool) int {
 	return 16 + 6*len(cs) + 7*entries
 }
 
-// appendContributions writes one range's part; the range begins at lo.
+// appendContributions encodes the part of one range, which begins at lo.
 func appendContributions(e *codec.Encoder, cs []contribution.Contribution, lo uint32, flags int) {
 	e.Byte(formatContributions)
 	e.Uvarint(flags)
@@ -184,8 +185,8 @@ func appendContributions(e *codec.Encoder, cs []contribution.Contribution, lo ui
 	}
 }
 
-// decodeContributions reads one block's part of the feature range [lo, hi) over the
-// given number of internal nodes, appending to dst. flags must have the part's partDegrees.
+// decodeContributions decodes one block's part of the feature range [lo, hi) over the given number
+// of internal nodes, and appends it to dst. flags must equal the part's partDegrees.
 func decodeContributions(dst []contribution.Contribution, b []byte, lo, hi uint32, nodes,
 	flags int) ([]contribution.Contribution, error) {
 	d := codec.Decoder{B: b}
@@ -196,12 +197,12 @@ func decodeContributions(dst []contribution.Contribution, b []byte, lo, hi uint3
 		d.Fail()
 	}
 	n := d.Count(2)
-	each := 1 + 1 + 4 // bytes of an entry, at least
+	each := 1 + 1 + 4 // least size of an entry in bytes
 	if exact {
 		each = 1 + 1 + 8
 	}
 	most := len(d.B) / each
-	features, sums := make([]uint32, most), make([]float64, most) // of all, in one piece
+	features, sums := make([]uint32, most), make([]float64, most) // of all contributions, in one allocation
 	for range n {
 		c := contribution.Contribution{Parent: int32(d.Number(nodes - 1))}
 		m := d.Count(each)
@@ -225,13 +226,13 @@ func decodeContributions(dst []contribution.Contribution, b []byte, lo, hi uint3
 	return dst, d.End("contributions of a block")
 }
 
-// encodeVectors writes the override lists of the given nodes over a range from lo on.
+// encodeVectors encodes the override lists of the given nodes over a range that begins at lo.
 func encodeVectors(v *reducer.Vectors, nodes []int32, lo uint32) []byte {
 	total := 0
 	for _, p := range nodes {
 		total += int(v.Begin[p+1] - v.Begin[p])
 	}
-	e := codec.Encoder{B: make([]byte, 0, 64+2*len(nodes)+5*total+total/8)} // most differences fit a byte
+	e := codec.Encoder{B: make([]byte, 0, 64+2*len(nodes)+5*total+total/8)} // most differences take one byte
 	e.Byte(formatVectors)
 	e.Uvarint(len(nodes))
 	for _, p := range nodes {
@@ -246,13 +247,14 @@ func encodeVectors(v *reducer.Vectors, nodes []int32, lo uint32) []byte {
 	return e.B
 }
 
-// decodeVectors reads what encodeVectors wrote for so many nodes over [lo, hi).
+// decodeVectors decodes the value that encodeVectors wrote, for the given number of nodes over [lo,
+// hi).
 func decodeVectors(b []byte, nodes int, lo, hi uint32) (*reducer.Vectors, error) {
 	v := new(reducer.Vectors)
 	return v, decodeVectorsInto(v, b, nodes, lo, hi)
 }
 
-// decodeVectorsInto is decodeVectors into the memory of v.
+// decodeVectorsInto is like decodeVectors, but uses the memory of v.
 func decodeVectorsInto(v *reducer.Vectors, b []byte, nodes int, lo, hi uint32) error {
 	d := codec.Decoder{B: b}
 	d.Format(formatVectors)
@@ -277,10 +279,9 @@ func decodeVectorsInto(v *reducer.Vectors, b []byte, nodes int, lo, hi uint32) e
 	return d.End("vectors of the internals")
 }
 
-// The rows' sets of lanes of a state. Many rows, in the first sweeps nine of ten,
-// bear no dual, and most are visited by one lane: those take a byte here, where layout 1 had
-// four. A byte a
-// row, then the sets that it does not tell, row by row:
+// The rows' sets of lanes of a state are encoded in this way. Many rows, in the first sweeps nine
+// of ten, have no dual, and most are visited by one lane only: such a row takes a single byte.
+// There is one byte per row, followed by the sets that the bytes do not contain, row by row:
 //
 //	0   4   5      7
 //	+---+---+------+
@@ -294,8 +295,8 @@ const (
 	liveWork   = 2
 )
 
-// appendSets writes the lanes that visit each row, and those with a dual there. No branch depends
-// on the rows: which kind of row comes next can't be predicted.
+// appendSets encodes the lanes that visit each row, and those with a dual there. It is branch-free
+// in the rows, because the kinds of rows are unpredictable.
 func appendSets(e *codec.Encoder, work, live []uint16) {
 	from, follow := len(e.B), 0
 	heads := e.Extend(len(work))
@@ -311,25 +312,25 @@ func appendSets(e *codec.Encoder, work, live []uint16) {
 		if l == w {
 			same = some
 		}
-		lane := bits.TrailingZeros16(w) // of no lane: 16
+		lane := bits.TrailingZeros16(w) // 16 if no lane visits the row
 		if several != 0 {
 			lane = setFollows
 		}
 		heads[i] = byte(lane | (some+same)<<liveShift)
 		follow += lane>>4 + some - same
 	}
-	out := e.Extend(2*follow + 4) // room for what is written, and then not counted
+	out := e.Extend(2*follow + 4) // room for an unconditional write, which need not be kept
 	heads, at := e.B[from:from+len(work)], 0
 	for i, head := range heads {
 		binary.LittleEndian.PutUint16(out[at:], work[i])
-		at += int(head >> 3 & 2) // the bit of setFollows, twice
+		at += int(head >> 3 & 2) // the bit of setFollows, times two
 		binary.LittleEndian.PutUint16(out[at:], live[i])
 		at += int(head >> (liveShift - 1) & (liveSet << 1))
 	}
 	e.B = e.B[:len(e.B)-4]
 }
 
-// readSets reads what appendSets wrote for as many rows.
+// readSets decodes sets for the given number of rows.
 func readSets(d *codec.Decoder, work, live []uint16) {
 	heads := d.Take(len(work))
 	follow := 0
@@ -369,7 +370,8 @@ func readSets(d *codec.Decoder, work, live []uint16) {
 	}
 }
 
-// encodeSmooth writes v of a block's lanes at the features where any has some, or at all.
+// encodeSmooth encodes v of a block's lanes, at the features where any lane has a nonzero, or in
+// full.
 func encodeSmooth(s *mapper.State) []byte {
 	if s.Feature == nil && len(s.Value) > 0 {
 		e := codec.Encoder{B: make([]byte, 0, 8+4*len(s.Value))}
@@ -386,7 +388,8 @@ func encodeSmooth(s *mapper.State) []byte {
 	return e.B
 }
 
-// decodeSmooth reads the v of so many lanes over `width` features. The result may alias b.
+// decodeSmooth decodes v of the given number of lanes over `width` features. The result may alias
+// b.
 func decodeSmooth(b []byte, lanes int, width uint32) (*mapper.State, error) {
 	d := codec.Decoder{B: b}
 	if len(b) > 0 && b[0] == formatSmoothDense {
@@ -407,9 +410,9 @@ func decodeSmooth(b []byte, lanes int, width uint32) (*mapper.State, error) {
 	return s, d.End("state of a block")
 }
 
-// encodeDense writes a block's dense contributions, cut into feature ranges, one value a range, all
-// in one piece of memory. Each value begins at a multiple of eight bytes, so that its numbers can
-// be read in place.
+// encodeDense encodes a block's dense contributions, divided by feature ranges, as one value per
+// range. All values share one allocation. Each value begins at a multiple of eight bytes, so that
+// its numbers can be used in place.
 func encodeDense(cs []contribution.Dense, ranges []uint32) [][]byte {
 	size := 0
 	for r := range len(ranges) - 1 {
@@ -440,7 +443,8 @@ func encodeDense(cs []contribution.Dense, ranges []uint32) [][]byte {
 	return out
 }
 
-// denseSize is the bytes of dense contributions over so many features, filled up.
+// denseSize returns the padded size in bytes of dense contributions over the given number of
+// features.
 func denseSize(cs []contribution.Dense, width int) int {
 	n := 8 + len(cs)*(8+4*width)
 	for _, c := range cs {
@@ -451,8 +455,8 @@ func denseSize(cs []contribution.Dense, width int) int {
 	return (n + 7) &^ 7
 }
 
-// decodeDense reads one block's dense contributions over so many features and internal nodes,
-// appending to dst. They may alias b.
+// decodeDense decodes one block's dense contributions over the given numbers of features and
+// internal nodes, and appends them to dst. They may alias b.
 func decodeDense(dst []contribution.Dense, b []byte, width, nodes int) ([]contribution.Dense, error) {
 	d := codec.Decoder{B: b}
 	var head [2]uint32
@@ -480,7 +484,7 @@ func decodeDense(dst []contribution.Dense, b []byte, width, nodes int) ([]contri
 	return dst, d.End("contributions of a block")
 }
 
-// encodeGrid writes the dense vectors of the given nodes over a range.
+// encodeGrid encodes the dense vectors of the given nodes over a range.
 func encodeGrid(g *reducer.Grid, nodes []int32) []byte {
 	e := codec.Encoder{B: make([]byte, 0, 8+4*g.Width*len(nodes))}
 	e.B = append(e.B, formatGrid, 0, 0, 0)
@@ -491,8 +495,8 @@ func encodeGrid(g *reducer.Grid, nodes []int32) []byte {
 	return e.B
 }
 
-// decodeGrid reads what encodeGrid or encodeVectors wrote over [lo, hi) for nodes with parents at
-// these places. The result may alias b.
+// decodeGrid decodes the value of encodeGrid or encodeVectors over [lo, hi), for nodes with parents
+// at the given places. The result may alias b.
 func decodeGrid(b []byte, parent []int32, lo, hi uint32) (*reducer.Grid, error) {
 	if len(b) > 0 && b[0] == formatVectors {
 		v, err := decodeVectors(b, len(parent), lo, hi)

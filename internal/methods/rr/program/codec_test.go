@@ -19,7 +19,7 @@ import (
 	"taxon/worker/codec"
 )
 
-// ascendingGen draws up to n strictly ascending indices in [lo, hi).
+// ascendingGen generates up to n strictly ascending indices in [lo, hi).
 func ascendingGen(t *rapid.T, n int, lo, hi uint32, label string) []uint32 {
 	v := rapid.SliceOfNDistinct(rapid.Uint32Range(lo, hi-1), 0, min(n, int(hi-lo)), rapid.ID[uint32]).Draw(t, label)
 	slices.Sort(v)
@@ -48,7 +48,7 @@ func drawState(t *rapid.T, rows uint32) *mapper.State {
 	return s
 }
 
-// TestStateOfOneLane: a row that one lane visits takes two bytes, with a dual six.
+// TestStateOfOneLane checks that a row visited by one lane takes two bytes, or six with a dual.
 func TestStateOfOneLane(t *testing.T) {
 	s := &mapper.State{}
 	for row := range uint32(1000) {
@@ -78,7 +78,7 @@ func TestStateRoundTrip(t *testing.T) {
 	})
 }
 
-// drawContributions draws a block's parts for parents of `nodes` internals.
+// drawContributions generates a block's parts for parents among `nodes` internals.
 func drawContributions(t *rapid.T, nodes int, width uint32) (cs []contribution.Contribution) {
 	for range rapid.IntRange(0, 5).Draw(t, "slots") {
 		c := contribution.Contribution{Parent: int32(rapid.IntRange(0, nodes-1).Draw(t, "parent")), Feature: ascendingGen(t,
@@ -91,15 +91,15 @@ func drawContributions(t *rapid.T, nodes int, width uint32) (cs []contribution.C
 	return cs
 }
 
-// drawRanges cuts [0, width) at random places; empty ranges are allowed.
+// drawRanges divides [0, width) at random places. Ranges may be empty.
 func drawRanges(t *rapid.T, width uint32) []uint32 {
 	cuts := rapid.SliceOfN(rapid.Uint32Range(0, width), 0, 4).Draw(t, "cuts")
 	slices.Sort(cuts)
 	return append(append([]uint32{0}, cuts...), width)
 }
 
-// TestContributionsRoundTrip: the ranges' parts together are the whole; unpriced values
-// are rounded to float32 once.
+// TestContributionsRoundTrip checks that the parts of all ranges together are the whole, and that
+// values outside full passes are rounded to float32 once.
 func TestContributionsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const nodes = 300
@@ -144,7 +144,7 @@ func overlaps(features []uint32, f uint32) bool {
 	return ok
 }
 
-// drawVectors draws override lists of n nodes over [lo, hi).
+// drawVectors generates override lists of n nodes over [lo, hi).
 func drawVectors(t *rapid.T, n int, lo, hi uint32) *reducer.Vectors {
 	v := reducer.Zero(n)
 	for p := range n {
@@ -186,7 +186,7 @@ func TestVectorsRoundTrip(t *testing.T) {
 	})
 }
 
-// decoders by the value they read; again encodes what was read.
+// decoders are named after the value they read. again is the encoding of the decoded value.
 var decoders = map[string]func(b []byte) (again []byte, err error){
 	"dual": func(b []byte) ([]byte, error) {
 		s, err := decodeState(b, fuzzRows)
@@ -213,14 +213,14 @@ var decoders = map[string]func(b []byte) (again []byte, err error){
 
 const fuzzRows, fuzzWidth, fuzzNodes = 1000, 500, 40
 
-// examples are valid values for the fuzz targets to start from, and to be damaged.
+// examples returns valid values, as seeds for the fuzz targets and for damage.
 func examples() map[string][]byte {
 	g := goldenValues()
 	return map[string][]byte{"dual": g["dual-v2"], "v": g["v-priced-v1"], "x": g["x-v1"]}
 }
 
-// TestDamaged: a value that is cut short, longer, or of another format is an error that
-// says so, never a panic.
+// TestDamaged checks that a value that is truncated, longer, or of another format gives a clear
+// error, but no panic.
 func TestDamaged(t *testing.T) {
 	for kind, b := range examples() {
 		decode := decoders[kind]
@@ -240,7 +240,7 @@ func TestDamaged(t *testing.T) {
 				t.Errorf("%s read as %s: %v", kind, other, err)
 			}
 		}
-		for i := range b { // single flips: an error or another valid value, no panic
+		for i := range b { // a single flip gives an error or another valid value
 			for bit := range 8 {
 				c := slices.Clone(b)
 				c[i] ^= 1 << bit
@@ -250,13 +250,13 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestShortInputsStaySmall: what is allocated is bounded by the input, whatever counts
-// it claims.
+// TestShortInputsStaySmall checks that the memory allocated is bounded by the input's size,
+// regardless of the counts in it.
 func TestShortInputsStaySmall(t *testing.T) {
 	claims := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}
 	for kind, format := range map[string]byte{"dual": formatState, "v": formatContributions, "x": formatVectors} {
 		for _, head := range [][]byte{{}, {1}, {1, 1}, {1, 1, 1}, {4, 0xf1, 3, 0xf1, 3, 0xf1, 3, 0xf1, 3}} {
-			// the last: 4 nodes of 497 features
+			// the last one claims 4 nodes of 497 features
 			b := append(append([]byte{format}, head...), claims...)
 			var err error
 			const runs = 200

@@ -7,8 +7,8 @@ import (
 	"taxon/internal/linalg/contribution"
 )
 
-// TestDenseRoundTrip: the ranges' parts together are the whole, in bits; nothing that is cut short
-// or has too many parents is read.
+// TestDenseRoundTrip checks that the parts of all ranges together are the whole, bit for bit, and
+// that a truncated value, or one with too many parents, is refused.
 func TestDenseRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
 	const width, nodes = 53, 9

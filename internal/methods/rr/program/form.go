@@ -10,18 +10,22 @@ import (
 	"taxon/worker/program"
 )
 
-// form is what differs between the losses in what a block keeps and sends. It is chosen once, when
-// a job opens.
+// form describes how the values of blocks depend on the loss. It is chosen once, when a job opens.
 type form struct {
 	encode func(*mapper.State) []byte
 	decode func(j *job, b []byte, lanes int) (*mapper.State, error)
-	// seeds makes the blocks' first states of a warm start.
+
+	// seeds returns a function that computes the blocks' initial states for a warm start.
 	seeds func(*job, *reducer.Vectors, program.InitialWeights) func(block uint32) *mapper.State
 
-	// priced blocks send G beside their vectors, and D is P less what G says
+	// gradients says that a full pass also sends G, from which D is computed together with P.
 	gradients bool
-	exact     bool // what priced blocks send travels as float64
-	// internals' vectors are dense: they would fill the memory twice
+
+	// exact says that the contributions of a full pass are sent in float64.
+	exact bool
+
+	// dense says that the internals' vectors are dense. They are too large for the caches to keep
+	// more than one group.
 	dense bool
 }
 
@@ -35,7 +39,7 @@ var hinges = form{
 	exact: true,
 }
 
-// smooth is the form of the logistic loss, whose blocks keep v.
+// smooth is the form of the logistic loss, whose blocks keep v in place of duals.
 var smooth = form{
 	encode: encodeSmooth,
 	decode: func(j *job, b []byte, lanes int) (*mapper.State, error) { return decodeSmooth(b, lanes, j.features) },
@@ -46,7 +50,7 @@ var smooth = form{
 	dense:     true,
 }
 
-// formOf is that of a loss.
+// formOf returns the form of a loss.
 func formOf(loss mapper.Loss) *form {
 	if loss == mapper.Logistic {
 		return &smooth
@@ -54,8 +58,8 @@ func formOf(loss mapper.Loss) *form {
 	return &hinges
 }
 
-// senders is the number of parents that contributions are numbered by: twice as many with
-// gradients, the second half for G.
+// senders returns the number of indices by which contributions address parents. With gradients it
+// is doubled: the second half addresses G.
 func (j *job) senders() int {
 	if j.form.gradients {
 		return 2 * j.parents()
@@ -63,9 +67,9 @@ func (j *job) senders() int {
 	return j.parents()
 }
 
-// sent addresses a block's contributions to its parents, and behind them, under the parents'
-// second numbers, those of G that a priced block has. Both travel as float32: the certificate
-// feels the rounding of G to second order only.
+// sent addresses a block's contributions to its parents, followed, under the parents' second
+// indices, by those of G after a full pass. Both are sent as float32: the rounding of G affects the
+// certificate in second order only.
 func (j *job) sent(r *mapper.Result, parents []int32) []contribution.Contribution {
 	out := slices.Concat(r.Contributions, r.Gradients)
 	for i := range out {
@@ -77,10 +81,11 @@ func (j *job) sent(r *mapper.Result, parents []int32) []contribution.Contributio
 	return out
 }
 
-// dense says whether blocks send dense contributions. Those of a graph's leaf groups are lists.
+// dense reports whether blocks send dense contributions. Those of a graph's leaf groups are always
+// lists.
 func (j *job) dense() bool { return j.form.dense && j.graph == nil }
 
-// address is sent for dense contributions: slots of v, then those of G.
+// address is like sent, for dense contributions: the slots of v come first, then those of G.
 func (j *job) address(cs []contribution.Dense, slots int, parents []int32) {
 	for i := range cs {
 		cs[i].Parent = parents[cs[i].Parent]
@@ -90,9 +95,9 @@ func (j *job) address(cs []contribution.Dense, slots int, parents []int32) {
 	}
 }
 
-// innerGap is what a block's lanes aim at, in the scale of their subproblems. Gradients add up
-// coherently over a parent's terminals, where the hinge's inner gaps just add: each has to be as
-// many times smaller.
+// innerGap returns the target for the gap of a block's lanes, in the scale of their subproblems.
+// Gradients add up coherently over a parent's terminals, while the hinge's inner gaps simply add
+// up. The target of a loss with gradients is therefore divided by the number of terminals.
 func (j *job) innerGap(block uint32, m *params.Map) float64 {
 	gap := m.InnerGap / j.pull(block)
 	if j.form.gradients && len(j.forest.Parent) > 0 {

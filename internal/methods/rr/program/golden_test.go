@@ -22,7 +22,7 @@ func goldenState() *mapper.State {
 	}
 }
 
-// goldenPrecise has a dual that no float32 holds, and rounded weights.
+// goldenPrecise returns a state with a dual that float32 cannot represent, and rounded weights.
 func goldenPrecise() *mapper.State {
 	s := goldenState()
 	s.Dual[1] = 0.1
@@ -30,7 +30,8 @@ func goldenPrecise() *mapper.State {
 	return s
 }
 
-// goldenContributions have an empty one among them, which is left out when they are read.
+// goldenContributions returns contributions including an empty one, which is left out when they are
+// read.
 func goldenContributions() []contribution.Contribution {
 	return []contribution.Contribution{
 		{Parent: 7, Feature: []uint32{3, 200, 499}, Sum: []float64{1.5, -0.1, 2}, Curvature: []uint8{1, 16, 2}},
@@ -44,7 +45,7 @@ func goldenVectors() *reducer.Vectors {
 		0.1, 3}}
 }
 
-// goldenValues are the values in testdata, encoded by today's program.
+// goldenValues returns the values in testdata, as the current program encodes them.
 func goldenValues() map[string][]byte {
 	cs := goldenContributions()
 	return map[string][]byte{
@@ -57,7 +58,7 @@ func goldenValues() map[string][]byte {
 	}
 }
 
-// TestGolden: the program writes the golden files' bytes, and reads them.
+// TestGolden checks that the program writes the golden files' bytes, and reads them.
 func TestGolden(t *testing.T) {
 	for name, written := range goldenValues() {
 		path := filepath.Join("testdata", name+".bin")

@@ -11,20 +11,21 @@ import (
 	"taxon/reducer"
 )
 
-// graph is what a job on a graph has beside its forest: the leaf groups (terminals with the
-// same neighbours) that stand where a tree's parents do.
+// graph holds the part of a job that exists on graphs only: the leaf groups (terminals with the
+// same neighbours), which take the role of parents in a tree.
 type graph struct {
 	*reducer.Graph
-	// node -> leaf group; -1: internal, or a terminal without edges
+
+	// leafGroupOf maps a node to its leaf group. It is -1 for an internal, and for a terminal
+	// without edges.
 	leafGroupOf []int32
 	whole       bool // contributions carry whole vectors: see reducer.Task.Whole
 }
 
-// numberGraph gives internals and leaf groups their numbers, in node order. unwanted is
-// program.Job's.
+// numberGraph numbers internals and leaf groups, in node order. unwanted is that of program.Job.
 func (j *job) numberGraph(sets []uint32, unwanted func() bool) {
-	t, o := j.tree, j.options
-	f := &reducer.Forest{Graph: &reducer.Graph{Weight: jobspec.InternalWeight(o), Anchor: o.GetAnchor()}}
+	t, o := j.tree, &j.options
+	f := &reducer.Forest{Graph: &reducer.Graph{Weight: o.InternalWeight, Anchor: o.Anchor}}
 	j.internal = make([]int32, t.Len())
 	for n, leaf := range t.Leaf {
 		j.internal[n] = -1
@@ -36,7 +37,7 @@ func (j *job) numberGraph(sets []uint32, unwanted func() bool) {
 	}
 	f.Terminals, f.Children = make([]int32, len(f.Parent)), make([]int32, len(f.Parent))
 	j.graph = &graph{Graph: f.Graph, leafGroupOf: make([]int32, t.Len()),
-		whole: o.GetSchedule() != params.ScheduleTwoblock && o.GetSchedule() != ""}
+		whole: o.Schedule != params.ScheduleTwoblock}
 	var terminals []int32
 	for n, leaf := range t.Leaf {
 		j.graph.leafGroupOf[n] = -1
@@ -55,7 +56,7 @@ func (j *job) numberGraph(sets []uint32, unwanted func() bool) {
 	})
 	for i, n := range terminals {
 		if i == 0 || !slices.Equal(t.Adjacent.Of(n), t.Adjacent.Of(terminals[i-1])) {
-			group := reducer.LeafGroup{Pull: jobspec.Pull(t, uint32(n), o.GetAnchor())}
+			group := reducer.LeafGroup{Pull: jobspec.Pull(t, uint32(n), o.Anchor)}
 			for _, m := range t.Adjacent.Of(n) {
 				group.Nodes = append(group.Nodes, j.internal[m])
 			}
@@ -69,16 +70,17 @@ func (j *job) numberGraph(sets []uint32, unwanted func() bool) {
 	j.forest = f
 }
 
-// pull is S_n + lambda0 of a block's terminals, the same for all of them.
+// pull returns S_n + lambda0 of a block's terminals, which is the same for all of them.
 func (j *job) pull(block uint32) float64 {
 	if j.graph == nil {
 		return 1
 	}
-	return jobspec.Pull(j.tree, j.terminals(block)[0], j.options.GetAnchor())
+	return jobspec.Pull(j.tree, j.terminals(block)[0], j.options.Anchor)
 }
 
-// leafGroupMean is the dense m_n of a leaf group's terminals, one longer than the data has columns.
-// It notes in s what a pricing pass needs to add the edges up exactly.
+// leafGroupMean returns the dense m_n of a leaf group's terminals, which has one entry more than
+// the data has columns. It stores in s the terms with which a full pass computes the exact sum over
+// the edges.
 func (k *task) leafGroupMean(s *scratch, slot int, group int32) []float32 {
 	if s.mean[slot] == nil {
 		s.mean[slot] = make([]float32, k.job.set.Matrix.Cols+1)
@@ -112,13 +114,13 @@ func (k *task) leafGroupMean(s *scratch, slot int, group int32) []float32 {
 	return mean
 }
 
-// edgeSums are what the mapper's S/2 ||w - m||^2, m rounded, lacks of the edges of a leaf group's
-// terminals and their anchor, 1/2 sum_j ||w - w_j||^2 + lambda0/2 ||w||^2: with
-// d = m - sum_j w_j / S it is, for each terminal at w = m + v,
+// edgeSums is the difference between the edge terms of a leaf group's terminals with their anchor,
+// 1/2 sum_j ||w - w_j||^2 + lambda0/2 ||w||^2, and the mapper's S/2 ||w - m||^2 with its rounded m.
+// With d = m - sum_j w_j / S it is, for each terminal at w = m + v,
 //
 //	1/2 sum_j ||w_j||^2 - S/2 ||m||^2 + S d.m + S d.v
 type edgeSums struct {
-	constant float64   // all but the last term
+	constant float64   // all terms but the last
 	rounding []float64 // d
 }
 
@@ -130,8 +132,8 @@ func cleared64(v []float64, n int) []float64 {
 	return v
 }
 
-// scale brings a block's sums from its subproblems' scale, K = C/S, to the whole
-// problem's, and completes the edges.
+// scale converts a block's sums from the scale of its subproblems, K = C/S, to that of the whole
+// problem, and completes the edge terms.
 func (k *task) scale(sums *mapper.Sums, s *scratch, b *mapper.Block, cs []contribution.Contribution, pull float64) {
 	sums.Primal *= pull
 	sums.Dual *= pull
@@ -149,13 +151,13 @@ func (k *task) scale(sums *mapper.Sums, s *scratch, b *mapper.Block, cs []contri
 		}
 		add := float64(float64(lanes)*e.constant) + float64(pull*dot)
 		sums.Primal += add
-		if k.job.form.gradients { // D is P less what the gradient says
+		if k.job.form.gradients { // D is P minus a term of the gradient
 			sums.Dual += add
 		}
 	}
 }
 
-// wholeVectors turns contributions of v into those of w = m + v.
+// wholeVectors converts contributions of v to contributions of w = m + v.
 func wholeVectors(cs []contribution.Contribution, b *mapper.Block, features uint32) []contribution.Contribution {
 	out := make([]contribution.Contribution, len(cs))
 	for slot, c := range cs {
@@ -182,8 +184,8 @@ func wholeVectors(cs []contribution.Contribution, b *mapper.Block, features uint
 	return out
 }
 
-// wholeWeights turns overrides of the leaf groups' means into those of zero, as models of graphs
-// store them.
+// wholeWeights converts overrides of the leaf groups' means to overrides of zero, the form of
+// graphs in models.
 func wholeWeights(os []mapper.Override, b *mapper.Block, features uint32) []mapper.Override {
 	out := make([]mapper.Override, len(os))
 	for l, o := range os {

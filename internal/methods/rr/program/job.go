@@ -13,44 +13,46 @@ import (
 	"taxon/internal/jobspec"
 	params "taxon/internal/methods/rr/plan"
 	"taxon/mapper"
-	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
 	"taxon/worker/program"
 )
 
 func init() { program.Register(Method("rr-svm"), Method("rr-lr"), Method("bsvm"), Method("blr")) }
 
-// Method is a member of the family by its name: the options say what it trains.
+// Method is a member of the family, by its name. The options determine what it trains.
 type Method string
 
 // Name implements program.Method.
 func (m Method) Name() string { return string(m) }
 
-// job is what all tasks of one job share on this worker: the data, the tree and the
-// numbering of its internal nodes. Read-only once built, but for the scratch pool and the caches.
+// job holds the data that all tasks of a job share on this worker: the data set, the tree and the
+// numbering of its internal nodes. It is read-only once built, except for the scratch pool and the
+// caches.
 type job struct {
 	id        string
 	plan      *params.Plan
 	set       *dataset.Set
 	tree      *taxonomy.Tree
-	options   *taxonv1.Options
+	options   params.Settings
 	problem   *mapper.Problem
-	form      *form   // of the loss
-	partFlags int     // of contributions
-	total     float64 // number of the instances, each counted by its weight
-	graph     *graph  // nil: a tree
+	form      *form   // form of the loss
+	partFlags int     // flags of contributions
+	total     float64 // sum of the instances' weights
+	graph     *graph  // nil for a tree
 	forest    *reducer.Forest
-	internal  []int32 // tree node -> internal node; -1: terminal
-	// block group -> internal nodes, ascending: its parents and their ancestors
+	internal  []int32 // tree node -> index among the internals; -1 for a terminal
+
+	// groups lists the internals of each block group, ascending: its blocks' parents and their
+	// ancestors.
 	groups   [][]int32
 	groupOf  []int  // block -> group
-	features uint32 // d, and one more with a bias
+	features uint32 // d, plus one with a bias
 	scratch  scratchPool
-	apart    bool // a slot has memory for one kind of tasks at a time
+	apart    bool // a slot's memory is used for one kind of task at a time
 	vectors  vectorCache
-	numbers  atomic.Uint64 // of vectors: reducer.Internals.Number
+	numbers  atomic.Uint64 // last number given to vectors: reducer.Internals.Number
 	recent   recent
-	noCache  bool // keep nothing in recent and blocks
+	noCache  bool // disables recent and blocks
 	blocks   blocks
 }
 
@@ -67,18 +69,20 @@ func open(p *program.Job) (*job, error) {
 		return nil, fmt.Errorf("plan: tasks are to report %d figures, this worker's have %d: it is of another version "+
 			"than the coordinator", n, figures)
 	}
-	loss, err := mapper.ParseLoss(spec.GetOptions().GetLoss())
+	o, err := params.SettingsOf(spec.GetOptions())
 	if err != nil {
 		return nil, err
 	}
-	j := &job{id: p.ID, plan: plan, set: set, tree: p.Tree, options: spec.GetOptions(), form: formOf(loss),
-		noCache: p.NoCache}
+	loss, err := mapper.ParseLoss(o.Loss)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{id: p.ID, plan: plan, set: set, tree: p.Tree, options: o, form: formOf(loss), noCache: p.NoCache}
 	j.features = uint32(set.Matrix.Cols)
-	bias := spec.GetOptions().GetBias()
-	if bias > 0 {
+	if o.Bias > 0 {
 		j.features++
 	}
-	j.problem = mapper.NewProblem(set.Matrix, loss, spec.GetOptions().GetC(), float32(bias))
+	j.problem = mapper.NewProblem(set.Matrix, loss, o.C, float32(o.Bias))
 	j.problem.Weight = set.Weight
 	j.total = j.problem.Total()
 	if loss != mapper.Hinge {
@@ -90,14 +94,14 @@ func open(p *program.Job) (*job, error) {
 	if err := j.problem.Check(); err != nil {
 		return nil, err
 	}
-	j.apart = params.SlotBytes(spec.GetOptions(), spec.GetData()) >= params.ApartBytes
-	sets, _ := params.NodeSets(j.tree, spec.GetOptions())
+	j.apart = params.SlotBytes(o.Loss, spec.GetData()) >= params.ApartBytes
+	sets, _ := params.NodeSets(j.tree, &o)
 	if j.tree.IsGraph() {
 		j.numberGraph(sets, p.Unwanted)
 	} else {
 		j.numberTree(sets)
 	}
-	if bias > 0 && jobspec.BiasApart(spec.GetOptions()) {
+	if o.Bias > 0 && o.BiasPull == jobspec.BiasZero {
 		j.forest.Apart = j.features
 	}
 	j.group()
@@ -109,14 +113,14 @@ func open(p *program.Job) (*job, error) {
 	return j, nil
 }
 
-// figures is the number of a task's sums.
+// figures is the number of a task's figures.
 const figures = params.SumVisits + 1
 
 // Run implements program.Program.
 func (j *job) Run(ctx context.Context, t *program.Task) (sums method.Sums, err error) {
 	k := &task{Task: t, job: j}
-	// a panic leaves it in an unknown state: then it is not put back
-	s := j.scratch.take()
+	// after a panic its state is unknown, so it is not put back
+	s := j.scratch.acquire()
 	s.open(j, t.List == params.Ranges)
 	switch t.Op {
 	case params.OpMap:
@@ -130,17 +134,17 @@ func (j *job) Run(ctx context.Context, t *program.Task) (sums method.Sums, err e
 	default:
 		err = program.UnknownOperation(t.Op)
 	}
-	j.scratch.put(s)
+	j.scratch.release(s)
 	return sums, err
 }
 
-// task is one of the job's tasks at work.
+// task is a running task of the job.
 type task struct {
 	*program.Task
 	job *job
 }
 
-// item checks that the task is about an item of a list that has so many, and reads its parameters.
+// item checks that the task's item is among the `items` of a list, and decodes its parameters.
 func (k *task) item(list, items int, into any) (uint32, error) {
 	if k.List != list || k.Item >= items {
 		return 0, program.Deterministic(fmt.Errorf("%s of item %d of list %d: the plan has %d in list %d", k.Op, k.Item,
@@ -152,9 +156,10 @@ func (k *task) item(list, items int, into any) (uint32, error) {
 	return uint32(k.Item), nil
 }
 
-// numberTree gives the internal nodes their numbers, in preorder, and counts their children.
+// numberTree numbers the internal nodes in preorder, and counts their children.
 func (j *job) numberTree(sets []uint32) {
-	f, edges := &reducer.Forest{Inner: jobspec.InternalWeight(j.options)}, jobspec.EdgeWeights(j.tree, j.options)
+	f, edges := &reducer.Forest{Inner: j.options.InternalWeight}, jobspec.EdgeWeights(j.tree, j.options.EdgeWeights,
+		j.options.InternalWeight)
 	j.internal = make([]int32, j.tree.Len())
 	for n := range j.internal {
 		parent := int32(-1)
@@ -186,8 +191,8 @@ func (j *job) numberTree(sets []uint32) {
 	j.forest = f
 }
 
-// group lists, for each block group, the internals that its blocks need to see. Those that no
-// block needs go with the first group, so that every vector has a place.
+// group lists, for each block group, the internals that its blocks need. Internals that no block
+// needs are added to the first group, so that every vector belongs to a group.
 func (j *job) group() {
 	begin, internals := j.plan.GroupBegin, len(j.forest.Parent)
 	placed := make([]bool, internals)
@@ -216,7 +221,8 @@ func (j *job) group() {
 	slices.Sort(j.groups[0])
 }
 
-// parentsWithin are the places of a group's nodes' parents in the group, which has all of them.
+// parentsWithin maps each node of a group to the index of its parent within the group, which
+// contains all parents.
 func (j *job) parentsWithin(group int) []int32 {
 	nodes := j.groups[group]
 	out := make([]int32, len(nodes))
@@ -230,8 +236,8 @@ func (j *job) parentsWithin(group int) []int32 {
 	return out
 }
 
-// see marks the internals that terminal n needs: its parent and those above it, or on a graph
-// those beside its leaf group.
+// see marks the internals that terminal n needs: its parent and ancestors or, on a graph, the
+// neighbours of its leaf group.
 func (j *job) see(n uint32, seen []bool) {
 	p := j.parent(n)
 	switch {
@@ -247,17 +253,18 @@ func (j *job) see(n uint32, seen []bool) {
 	}
 }
 
-// oneGroup says whether the one group's lists are those of all internals.
+// oneGroup reports whether there is a single group, which contains all internals.
 func (j *job) oneGroup() bool {
 	return len(j.groups) == 1 && len(j.groups[0]) == len(j.forest.Parent)
 }
 
-// terminals of block b, as tree nodes.
+// terminals returns the terminals of block b, as tree nodes.
 func (j *job) terminals(b uint32) []uint32 {
 	return j.plan.Block(int(b))
 }
 
-// parent is the internal node above terminal n, or on a graph its leaf group; -1: the zero vector.
+// parent returns the parent of terminal n among the internals or, on a graph, its leaf group. It is
+// -1 if the zero vector is the parent.
 func (j *job) parent(n uint32) int32 {
 	if j.graph != nil {
 		return j.graph.leafGroupOf[n]
@@ -268,7 +275,7 @@ func (j *job) parent(n uint32) int32 {
 	return -1
 }
 
-// parents is the number of internal nodes, or of leaf groups.
+// parents returns the number of internal nodes or, on a graph, of leaf groups.
 func (j *job) parents() int {
 	if j.graph != nil {
 		return len(j.graph.LeafGroups)
@@ -276,7 +283,7 @@ func (j *job) parents() int {
 	return len(j.forest.Parent)
 }
 
-// positives are the rows labelled with terminal n, ascending.
+// positives returns the rows labelled with terminal n, ascending.
 func (j *job) positives(n uint32) []uint32 {
 	l := j.tree.Label[n]
 	if l < 0 {
@@ -285,30 +292,30 @@ func (j *job) positives(n uint32) []uint32 {
 	return j.set.PosRows[j.set.PosBegin[l]:j.set.PosBegin[l+1]]
 }
 
-// positiveWeight is the factor of C for terminal n's positives.
+// positiveWeight returns the factor of C for the positives of terminal n.
 func (j *job) positiveWeight(n uint32) float64 {
-	return jobspec.PositiveWeight(j.options, j.problem.Count(j.positives(n)), j.total)
+	return jobspec.PositiveWeight(j.options.PositiveWeight, j.problem.Count(j.positives(n)), j.total)
 }
 
-// ranges are the bounds of the feature ranges.
+// ranges returns the bounds of the feature ranges.
 func (j *job) ranges() []uint32 { return j.plan.RangeBegin }
 
-// scratch is a task's reusable memory.
+// scratch is the reusable memory of a task.
 type scratch struct {
 	solver  mapper.Solver
 	reduce  reducer.Scratch
-	vectors [2]rangeMemory // a range's internals, and those before
+	vectors [2]rangeMemory // current and previous internals of a range
 	walk    reducer.Walk
 	mean    [mapper.Lanes][]float32
 
-	// On graphs: see leafGroupMean.
+	// sum, rounding and edges are used on graphs: see leafGroupMean.
 	sum      []float64
 	rounding [mapper.Lanes][]float64
-	edges    []edgeSums // by slot
+	edges    []edgeSums // edge sums of each slot
 }
 
-// open makes room for a task on a block or a range. Where that is much, what the other kind of
-// tasks takes is given up.
+// open makes room for a task on a block or a range. If the memory is large, it releases the memory
+// of the other kind of tasks.
 func (s *scratch) open(j *job, ranges bool) {
 	switch {
 	case ranges && j.apart:

@@ -14,11 +14,11 @@ import (
 	"taxon/worker/program"
 )
 
-// opened is a small job as a worker opens it; change changes its plan before.
+// opened returns a small job as a worker opens it. change may modify its plan first.
 func opened(t *testing.T, small *jobs.Job, schedule string, change func(*params.Plan)) *job {
 	t.Helper()
 	o := jobs.Defaults()
-	o.Schedule = schedule
+	o.Set("schedule", schedule)
 	spec := small.Spec(o)
 	plan, err := machine.NewPlan(spec)
 	if err != nil {
@@ -43,12 +43,12 @@ func opened(t *testing.T, small *jobs.Job, schedule string, change func(*params.
 	return j
 }
 
-// TestJobNumbers: internals are numbered in preorder without gaps, and know their
-// parents, children, terminals and sets as the tree has them.
+// TestJobNumbers checks that internals are numbered in preorder without gaps, and that their
+// parents, children, terminals and sets are those of the tree.
 func TestJobNumbers(t *testing.T) {
 	small := jobs.Small(3, 200, 60)
 	j := opened(t, small, "parity", nil)
-	sets, _ := params.NodeSets(j.tree, &taxonv1.Options{Schedule: "parity"})
+	sets, _ := params.NodeSets(j.tree, &params.Settings{Schedule: "parity"})
 	internals := j.tree.Internals()
 	if len(internals) != len(j.forest.Parent) || len(internals) < 10 {
 		t.Fatalf("%d internals, %d numbered", len(internals), len(j.forest.Parent))
@@ -84,14 +84,14 @@ func TestJobNumbers(t *testing.T) {
 	}
 }
 
-// TestJobGroups: each group has the parents of its blocks' terminals and all their
-// ancestors, and nothing else.
+// TestJobGroups checks that each group contains exactly the parents of its blocks' terminals and
+// all their ancestors.
 func TestJobGroups(t *testing.T) {
 	small := jobs.Small(4, 200, 90)
 	blocks := uint32(0)
 	j := opened(t, small, "twoblock", func(p *params.Plan) {
 		blocks = uint32(len(p.BlockBegin) - 1)
-		p.GroupBegin = []uint32{0, 1, blocks} // uneven, more than the plan would have
+		p.GroupBegin = []uint32{0, 1, blocks} // uneven, and more than in the plan
 	})
 	if len(j.groups) != 2 || j.groupOf[0] != 0 || j.groupOf[blocks-1] != 1 {
 		t.Fatalf("%d groups, blocks' groups %v", len(j.groups), j.groupOf)
@@ -118,11 +118,11 @@ func TestJobGroups(t *testing.T) {
 	}
 }
 
-// What a worker keeps of a block is forgotten once another worker's later one is asked for,
-// and not for an earlier one, which a step that is done again reads.
+// TestBlocksForgetWhatIsStale checks that a worker drops its output for a block when a later one of
+// another worker is requested, but not when an earlier one is, which a repeated step reads.
 func TestBlocksForgetWhatIsStale(t *testing.T) {
 	var kept blocks
-	kept.keep(7, solvedBlock{at: taxonv1.Place{Step: 5, Task: 1, Attempt: 1}})
+	kept.retain(7, solvedBlock{at: taxonv1.Place{Step: 5, Task: 1, Attempt: 1}})
 	for _, c := range []struct {
 		step uint32
 		ok   bool
@@ -134,8 +134,8 @@ func TestBlocksForgetWhatIsStale(t *testing.T) {
 	}
 }
 
-// The internals that no block needs are put away at once: a graph may have a million of them, and
-// one after the other would take hours.
+// TestGroupOfUnneeded checks that the internals that no block needs are added in linear time: a
+// graph may have a million of them.
 func TestGroupOfUnneeded(t *testing.T) {
 	const internals = 2_000_000
 	j := &job{plan: &params.Plan{BlockTerminals: []uint32{0}, BlockBegin: []uint32{0, 1}, GroupBegin: []uint32{0, 1}},

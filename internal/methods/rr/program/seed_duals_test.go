@@ -10,17 +10,16 @@ import (
 	"taxon/internal/linalg/sparse"
 	params "taxon/internal/methods/rr/plan"
 	"taxon/mapper"
-	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/reducer"
 )
 
-// seederOf has two classes without a parent over three features and no bias.
+// seederOf returns a seeder for two classes without a parent over three features, without a bias.
 func seederOf(loss mapper.Loss, weights [][]float32) *dualSeeder {
 	x := sparse.FromRows(3, [][]uint32{{0}, {1}, {0, 1}, {2}, {}}, [][]float32{{1}, {1}, {1, 1}, {1}, {}})
 	j := &job{
 		set:     &dataset.Set{Matrix: x, PosRows: []uint32{0, 2, 1}, PosBegin: []uint64{0, 2, 3}},
 		tree:    &taxonomy.Tree{Parent: []int32{-1, -1}, Label: []int32{0, 1}, Leaf: []bool{true, true}},
-		options: &taxonv1.Options{C: 2, PositiveWeight: "3"}, forest: &reducer.Forest{}, internal: []int32{-1, -1},
+		options: params.Settings{C: 2, PositiveWeight: "3"}, forest: &reducer.Forest{}, internal: []int32{-1, -1},
 		plan:    &params.Plan{BlockTerminals: []uint32{0, 1}, BlockBegin: []uint32{0, 2}},
 		problem: mapper.NewProblem(x, loss, 2, 0),
 	}
@@ -32,9 +31,10 @@ func seederOf(loss mapper.Loss, weights [][]float32) *dualSeeder {
 	})
 }
 
-// TestDualsOfSquaredHinge by hand, a = 2 C_in (1-z)_+ with C = 2, positives thrice: class a, w = (0.5, -2, 1), has
-// margins 0.5, 2, -1.5, -1 in rows 0 to 3 (rows 0 and 2 are its own), so duals 6, 0, 30, 8,
-// and row 1 is not visited. Class b begins at zero: all rows are visited, none has a dual.
+// TestDualsOfSquaredHinge compares with duals computed by hand, a = 2 C_in (1-z)_+ with C = 2,
+// positives thrice: class a, w = (0.5, -2, 1), has margins 0.5, 2, -1.5, -1 in rows 0 to 3 (rows 0
+// and 2 are its own), so duals 6, 0, 30, 8, and row 1 is not visited. Class b begins at zero: all
+// rows are visited, none has a dual.
 func TestDualsOfSquaredHinge(t *testing.T) {
 	s := seederOf(mapper.SquaredHinge, [][]float32{{0.5, -2, 1}, nil}).block(0)
 	if !s.Priced || !slices.Equal(s.Rows, []uint32{0, 1, 2, 3}) || !slices.Equal(s.Work, []uint16{3, 2, 3, 3}) ||
@@ -43,18 +43,18 @@ func TestDualsOfSquaredHinge(t *testing.T) {
 	}
 }
 
-// TestDualsOfHinge: rows below the corner stand at their bound, those above at 0, and one at
-// the corner takes what the weights lack: v = (1, -2, 0.5) has row 1 (negative, at margin 2)
-// out, and of rows 0 (own, margin 1) and 2 (own, margin -1, bound 6): 6 + a_0 = 1 asks for
-// less than 0, so a_0 = 0; row 3 (margin -0.5) stands at 2.
+// TestDualsOfHinge checks that the duals of rows below the corner are at their bound, and those
+// above it at 0. A dual at the corner takes the remainder of the weights: v = (1, -2, 0.5) leaves
+// out row 1 (negative, at margin 2), and of rows 0 (own, margin 1) and 2 (own, margin -1, bound 6),
+// 6 + a_0 = 1 would need a_0 < 0, so a_0 = 0. Row 3 (margin -0.5) is at 2.
 func TestDualsOfHinge(t *testing.T) {
 	s := seederOf(mapper.Hinge, [][]float32{{1, -2, 0.5}, nil}).block(0)
 	if !slices.Equal(s.Rows, []uint32{0, 1, 2, 3}) || len(s.Dual) != 2 || math.Abs(s.Dual[0]-6) > 1e-5 || s.Dual[0] > 6 ||
 		math.Abs(s.Dual[1]-2) > 1e-5 {
 		t.Errorf("%+v", s)
 	}
-	// With w = (1, -1, -1) row 0 alone holds feature 0 and no other row has a dual but those
-	// at the corner: v = (a_0 + a_2, a_2 - a_1, -a_3); row 2 has margin 0, bound 6.
+	// with w = (1, -1, -1) only row 0 has feature 0, and only rows at the corner have a free dual:
+	// v = (a_0 + a_2, a_2 - a_1, -a_3); row 2 has margin 0 and bound 6
 	s = seederOf(mapper.Hinge, [][]float32{{1, -1, -1}, nil}).block(0)
 	sum := [3]float64{}
 	at := 0

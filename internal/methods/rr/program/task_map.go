@@ -38,7 +38,7 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 		r, err = s.solver.Solve(ctx, b, warm, mapper.Options{
 			Epochs: int(m.Epochs), MaxEpochs: int(m.MaxEpochs), InnerGap: k.job.innerGap(number, &m), InnerShare: m.InnerShare,
 			Price: m.Price, Band: m.Band, Precise: m.Precise, Seed: k.Seed,
-			Curvature: k.job.options.GetStiffness() != "full", Share: m.Share, Dense: k.job.dense(),
+			Curvature: k.job.options.Stiffness != "full", Share: m.Share, Dense: k.job.dense(),
 		})
 	})
 	if err != nil {
@@ -79,12 +79,12 @@ func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 		}
 		state := &r.State
 		if r.Dense != nil {
-			// it is read where it is written: a store in this process keeps the same memory
+			// decoded in place: a store in this process keeps the same memory
 			if state, err = k.job.form.decode(k.job, values[0].Data, len(b.Slot)); err != nil {
 				return nil, program.Deterministic(err)
 			}
 		}
-		keep = func() { k.job.blocks.keep(number, solvedBlock{k.Place(), state, parts}) }
+		keep = func() { k.job.blocks.retain(number, solvedBlock{k.Place(), state, parts}) }
 	}
 	if err := k.Put(ctx, values, keep); err != nil {
 		return nil, err
@@ -136,8 +136,8 @@ func (k *task) emitBlock(ctx context.Context, s *scratch) error {
 	return k.PutWeights(ctx, nodes)
 }
 
-// block lays out the lanes of a block. parents maps its slots to internals;
-// the mean vectors lie in s.
+// block assigns the lanes of a block. parents maps its slots to internals. The mean vectors lie in
+// s.
 func (k *task) block(ctx context.Context, s *scratch, number uint32,
 	beta float64) (b *mapper.Block, parents []int32, err error) {
 	j := k.job
@@ -150,7 +150,7 @@ func (k *task) block(ctx context.Context, s *scratch, number uint32,
 		defer s.walk.Release()
 	}
 	s.edges = s.edges[:0]
-	b = &mapper.Block{C: jobspec.TerminalCost(j.options, j.pull(number))}
+	b = &mapper.Block{C: jobspec.TerminalCost(j.options.CostBy, j.options.C, j.pull(number))}
 	slotOf := map[int32]int{-1: -1}
 	for _, n := range j.terminals(number) {
 		p := j.parent(n)
@@ -180,7 +180,7 @@ func (k *task) block(ctx context.Context, s *scratch, number uint32,
 	return b, parents, nil
 }
 
-// mean is the dense y of internal node p, one longer than the data has columns.
+// mean returns the dense y of internal node p, which has one entry more than the data has columns.
 func (k *task) mean(s *scratch, slot int, p int32) []float32 {
 	y := k.meanOf(s, slot)
 	s.walk.Move(k.job.forest, p)
@@ -188,7 +188,7 @@ func (k *task) mean(s *scratch, slot int, p int32) []float32 {
 	return y
 }
 
-// meanOf is the memory of a slot's mean.
+// meanOf returns the memory of a slot's mean.
 func (k *task) meanOf(s *scratch, slot int) []float32 {
 	if s.mean[slot] == nil {
 		s.mean[slot] = make([]float32, k.job.set.Matrix.Cols+1)
@@ -196,7 +196,7 @@ func (k *task) meanOf(s *scratch, slot int) []float32 {
 	return s.mean[slot]
 }
 
-// state reads the block's last duals and working set; nil: none yet.
+// state reads the block's last duals and working set. It returns nil before the first solve.
 func (k *task) state(ctx context.Context, number uint32) (*mapper.State, error) {
 	p := k.Own(params.Dual, 0)
 	if p.Step == 0 {
@@ -213,12 +213,12 @@ func (k *task) state(ctx context.Context, number uint32) (*mapper.State, error) 
 	return st, program.Deterministic(err)
 }
 
-// internals reads the group's current and previous vectors.
+// internals reads the current and, if beta is not 0, the previous vectors of a group.
 func (k *task) internals(ctx context.Context, group int, beta float64) (x, prev *reducer.Internals, err error) {
 	if x, err = k.vectors(ctx, group, 0); err != nil {
 		return nil, nil, err
 	}
-	if beta == 0 { // y = x: the previous ones do not enter
+	if beta == 0 { // y = x does not depend on the previous vectors
 		k.job.vectors.drop(group)
 		return x, x, nil
 	}
@@ -226,11 +226,11 @@ func (k *task) internals(ctx context.Context, group int, beta float64) (x, prev 
 	return x, prev, err
 }
 
-// vectors reads the internals of a group as the ranges' tasks wrote them.
+// vectors reads the internals of a group as the tasks of the ranges wrote them.
 func (k *task) vectors(ctx context.Context, group int, back uint32) (*reducer.Internals, error) {
 	places, ranges := k.All(params.X, back), len(k.job.ranges())-1
 	if len(k.job.forest.Parent) == 0 {
-		places = make([]taxonv1.Place, ranges) // nobody writes them
+		places = make([]taxonv1.Place, ranges) // no task has written them
 	}
 	if len(places) != ranges {
 		return nil, program.Deterministic(fmt.Errorf("%s of block %d: %d values of the internals are named, the plan "+
@@ -303,7 +303,7 @@ func (k *task) grids(ctx context.Context, group int, places []taxonv1.Place) ([]
 	return out, nil
 }
 
-// vectorsKey names vectors by what they were read from.
+// vectorsKey identifies vectors by the values from which they were read.
 func vectorsKey(refs *taxonv1.Refs) string {
 	var b []byte
 	for _, list := range [][]uint32{refs.GetCount(), refs.GetStep(), refs.GetTask(), refs.GetAttempt()} {

@@ -14,10 +14,10 @@ import (
 	"taxon/worker/program"
 )
 
-// contributionBatch bounds how many blocks' values are read in one call.
+// contributionBatch bounds the number of blocks whose values are read in one call.
 const contributionBatch = 256
 
-// reduce runs a REDUCE task: it moves the internals over one feature range.
+// reduce runs a REDUCE task: it updates the internals over one feature range.
 func (k *task) reduce(ctx context.Context, s *scratch) (method.Sums, error) {
 	var r params.Reduce
 	number, err := k.item(params.Ranges, len(k.job.ranges())-1, &r)
@@ -53,7 +53,7 @@ func (k *task) reduce(ctx context.Context, s *scratch) (method.Sums, error) {
 		}
 		var keep func()
 		if k.job.oneGroup() && !k.job.noCache {
-			keep = func() { k.job.recent.keep(values[0].Key, next) }
+			keep = func() { k.job.recent.retain(values[0].Key, next) }
 		}
 		if keep == nil {
 			s.reduce.Recycle(next)
@@ -72,7 +72,7 @@ func figuresOf(sums reducer.Sums) method.Sums {
 	}
 }
 
-// reduceDense is reduce where vectors are dense.
+// reduceDense is like reduce, for dense vectors.
 func (k *task) reduceDense(ctx context.Context, s *scratch, t reducer.Task) (method.Sums, error) {
 	in, err := k.denseContributions(ctx, t)
 	if err != nil {
@@ -101,7 +101,7 @@ func (k *task) reduceDense(ctx context.Context, s *scratch, t reducer.Task) (met
 	return figuresOf(sums), k.Put(ctx, values, nil)
 }
 
-// rangeGrid is rangeVector where vectors are dense.
+// rangeGrid is like rangeVector, for dense vectors.
 func (k *task) rangeGrid(ctx context.Context, back uint32, t reducer.Task) (*reducer.Grid, error) {
 	nodes, width := len(k.job.forest.Parent), int(t.Hi-t.Lo)
 	at := k.Own(params.X, back)
@@ -128,7 +128,7 @@ func (k *task) rangeGrid(ctx context.Context, back uint32, t reducer.Task) (*red
 		if all == nil {
 			all = reducer.NewGrid(nodes, width)
 		}
-		for i, p := range k.job.groups[g] { // several groups have the same values of a node
+		for i, p := range k.job.groups[g] { // groups that share a node have the same values for it
 			copy(all.Row(int(p)), part.Row(i))
 		}
 	}
@@ -169,14 +169,14 @@ func (k *task) reducerTask(number uint32, r params.Reduce) reducer.Task {
 	}
 }
 
-// contributions reads the blocks' parts of the range, in block order.
+// contributions reads the blocks' contributions to the range, in block order.
 func (k *task) contributions(ctx context.Context, t reducer.Task) (in []contribution.Contribution, err error) {
 	places, err := k.senders()
 	if err != nil {
 		return nil, err
 	}
 	parts := make([][]contribution.Contribution, len(places))
-	var missing []int // blocks that this worker has not solved last itself
+	var missing []int // blocks whose last output this worker does not have
 	for b, p := range places {
 		if p.Step == 0 { // the block has not been solved: v = 0
 			continue
@@ -206,7 +206,7 @@ func (k *task) contributions(ctx context.Context, t reducer.Task) (in []contribu
 	return slices.Concat(parts...), nil
 }
 
-// senders are the places of the blocks' contributions.
+// senders returns the places of the blocks' contributions.
 func (k *task) senders() ([]taxonv1.Place, error) {
 	places := k.All(params.V, 0)
 	if len(places) != len(k.job.groupOf) {
@@ -216,7 +216,7 @@ func (k *task) senders() ([]taxonv1.Place, error) {
 	return places, nil
 }
 
-// denseContributions is contributions for dense ones.
+// denseContributions is like contributions, for dense ones.
 func (k *task) denseContributions(ctx context.Context, t reducer.Task) (in []contribution.Dense, err error) {
 	places, err := k.senders()
 	if err != nil {
@@ -242,7 +242,7 @@ func (k *task) denseContributions(ctx context.Context, t reducer.Task) (in []con
 	return in, nil
 }
 
-// rangeVectors reads the current and, if asked for, the previous vectors of the range.
+// rangeVectors reads the current and, if needed, the previous vectors of the range.
 func (k *task) rangeVectors(ctx context.Context, s *scratch, t reducer.Task,
 	both bool) (x, prev *reducer.Vectors, err error) {
 	if x, err = k.rangeVector(ctx, &s.vectors[0], 0, t); err != nil || !both {
@@ -252,14 +252,14 @@ func (k *task) rangeVectors(ctx context.Context, s *scratch, t reducer.Task,
 	return x, prev, err
 }
 
-// rangeMemory is what a range's vectors are read into, used again by the next range.
+// rangeMemory is the memory into which a range's vectors are read. The next range reuses it.
 type rangeMemory struct {
-	parts []*reducer.Vectors // of the groups
+	parts []*reducer.Vectors // vectors of each group
 	all   reducer.Vectors
 }
 
-// rangeVector joins the groups' lists of one range; a node that several groups hold
-// (an ancestor of all) is taken from the first.
+// rangeVector joins the groups' lists of one range. A node that several groups have (a common
+// ancestor) is taken from the first of them.
 func (k *task) rangeVector(ctx context.Context, m *rangeMemory, back uint32, t reducer.Task) (*reducer.Vectors, error) {
 	nodes := len(k.job.forest.Parent)
 	if k.job.dense() {

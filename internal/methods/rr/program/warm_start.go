@@ -13,11 +13,11 @@ import (
 	"taxon/worker/program"
 )
 
-// WarmStart makes the values that a job begins with: those of the internals, one a range and
-// group, and on a tree those of the blocks. A block of the logistic loss begins at
-// v = w - w_parent; one of a hinge at the duals that fit the weights (dualSeeder). Memory: the
-// sparse weights of the internals, the dense vectors of a block, and the duals. Time with a
-// hinge: that of scoring all rows once.
+// WarmStart returns the values with which a job begins: those of the internals, one per range and
+// group, and on a tree those of the blocks. A block of the logistic loss begins at v = w -
+// w_parent; a block of a hinge begins at duals that match the weights (dualSeeder). Memory: the
+// sparse weights of the internals, the dense vectors of a block, and the duals. Time with a hinge:
+// one pass over all rows that scores them.
 func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string,
 	err error) {
 	full := j.seedVectors(from)
@@ -49,14 +49,14 @@ func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (value
 	return values, append(families, params.Dual), nil
 }
 
-// sparseWeights is what InitialWeights gives for a node.
+// sparseWeights holds a node's weights as InitialWeights returns them.
 type sparseWeights struct {
 	columns []uint32
 	values  []float32
 }
 
-// seedVectors lists the internals' overrides. A node that overrides a feature has all its
-// ancestors override it too (reducer.Vectors): they get what they inherit.
+// seedVectors lists the internals' overrides. If a node overrides a feature, all its ancestors must
+// override it too (reducer.Vectors); they get the value that they inherit.
 func (j *job) seedVectors(from program.InitialWeights) *reducer.Vectors {
 	parent := j.forest.Parent
 	nodeOf := make([]int, len(parent))
@@ -117,7 +117,7 @@ func union(a, b []uint32) []uint32 {
 	return append(append(out, a...), b...)
 }
 
-// cutVectors keeps the features in [lo, hi).
+// cutVectors returns the part of v with features in [lo, hi).
 func cutVectors(v *reducer.Vectors, lo, hi uint32) *reducer.Vectors {
 	out := &reducer.Vectors{Begin: make([]int64, 1, len(v.Begin))}
 	for p := range len(v.Begin) - 1 {
@@ -130,7 +130,7 @@ func cutVectors(v *reducer.Vectors, lo, hi uint32) *reducer.Vectors {
 	return out
 }
 
-// seedBlock is v = w - w_parent of a block's lanes.
+// seedBlock returns v = w - w_parent of a block's lanes.
 func (j *job) seedBlock(b uint32, full *reducer.Vectors, from program.InitialWeights) *mapper.State {
 	lanes := j.terminals(b)
 	s := &mapper.State{Priced: true}
@@ -149,7 +149,7 @@ func (j *job) seedBlock(b uint32, full *reducer.Vectors, from program.InitialWei
 	return s
 }
 
-// seeded is internal node p's value of a feature; -1: 0.
+// seeded returns the value of a feature at internal node p. It is 0 if p is -1.
 func (j *job) seeded(full *reducer.Vectors, p int32, c uint32) float32 {
 	for ; p >= 0; p = j.forest.Parent[p] {
 		if i, ok := slices.BinarySearch(full.Feature[full.Begin[p]:full.Begin[p+1]], c); ok {
@@ -159,30 +159,33 @@ func (j *job) seeded(full *reducer.Vectors, p int32, c uint32) float32 {
 	return 0
 }
 
-// Constants of the duals that a hinge loss begins with. They change the path, never the optimum.
+// These constants determine the duals with which a hinge loss begins. They change the path, but not
+// the optimum.
 const (
-	// nearCorner: the hinge's duals of rows whose margin is this close to 1 may be anything in
-	// their box: they are fitted to the weights.
+	// nearCorner is the distance of a margin from 1 within which the hinge's dual may have any
+	// value in its box. These duals are fitted to the weights.
 	nearCorner = 0.05
-	// cornerPasses of coordinate descent fit them.
+
+	// cornerPasses is the number of coordinate descent passes that fit them.
 	cornerPasses = 6
-	// seedBand: rows whose margin is below 1 + seedBand are in the first working sets.
+
+	// seedBand determines the first working sets: they contain the rows whose margin is below 1 +
+	// seedBand.
 	seedBand = 0.15
 )
 
-// A dualSeeder finds duals and working sets of blocks for given weights, by the optimality
-// condition a = -C loss'(z). The squared hinge's duals are 2C(1-z)_+. The hinge's are C below
-// the corner z = 1 and 0 above it; at the corner, those whose sum comes closest to
-// v = w - w_parent.
+// dualSeeder finds duals and working sets of blocks for given weights, by the optimality condition
+// a = -C loss'(z). The squared hinge's duals are 2C(1-z)_+. The hinge's are C below the corner z =
+// 1 and 0 above it; at the corner, they are those whose sum comes closest to v = w - w_parent.
 type dualSeeder struct {
 	*job
 	full  *reducer.Vectors
 	from  program.InitialWeights
-	w     [][mapper.Lanes]float32     // of a block's lanes
-	own   [mapper.Lanes]sparseWeights // what they are made of
-	rest  []float64                   // scratch of fit
+	w     [][mapper.Lanes]float32     // weights of a block's lanes
+	own   [mapper.Lanes]sparseWeights // the sparse form of w
+	rest  []float64                   // scratch memory of fit
 	norm  []float64
-	dense []float32 // the parent of the lane under way
+	dense []float32 // dense vector of the current lane's parent
 }
 
 func (j *job) newDualSeeder(full *reducer.Vectors, from program.InitialWeights) *dualSeeder {
@@ -201,22 +204,22 @@ func (j *job) newDualSeeder(full *reducer.Vectors, from program.InitialWeights) 
 	return d
 }
 
-// corner is a row whose dual is to be fitted.
+// corner is a row whose dual is fitted.
 type corner struct {
 	row  int
 	sign float64
 	c    float64
-	at   int // among the lane's duals
+	at   int // index among the lane's duals
 }
 
-// lane is a terminal's rows: those to visit, ascending, with their duals, 0 for none.
+// lane holds the rows of a terminal's working set, ascending, and their duals, which may be 0.
 type lane struct {
 	row     []uint32
 	dual    []float64
 	corners []corner
 }
 
-// block draws the state of a block: a lane that begins at its parent has no duals yet.
+// block computes the state of a block. A lane that begins at its parent has no duals.
 func (d *dualSeeder) block(b uint32) *mapper.State {
 	terminals := d.terminals(b)
 	clear(d.w)
@@ -245,7 +248,7 @@ func (d *dualSeeder) block(b uint32) *mapper.State {
 	return joined(lanes)
 }
 
-// parentOf lays the vector of terminal n's parent out in d.dense.
+// parentOf copies the vector of terminal n's parent to d.dense.
 func (d *dualSeeder) parentOf(n uint32) {
 	clear(d.dense)
 	var path []int32
@@ -259,7 +262,7 @@ func (d *dualSeeder) parentOf(n uint32) {
 	}
 }
 
-// score passes over the rows: margins give duals and working sets.
+// score passes over the rows and computes duals and working sets from the margins.
 func (d *dualSeeder) score(terminals []uint32, lanes []lane, known uint16) {
 	positive := make([][]uint32, len(lanes))
 	weight := make([]float64, len(lanes))
@@ -296,7 +299,7 @@ func (d *dualSeeder) score(terminals []uint32, lanes []lane, known uint16) {
 	}
 }
 
-// row is w.x_i of the block's lanes.
+// row returns w.x_i of the block's lanes.
 func (d *dualSeeder) row(i int) (sum [mapper.Lanes]float32) {
 	index, value := d.set.Matrix.Row(i)
 	for k, c := range index {
@@ -314,7 +317,8 @@ func (d *dualSeeder) row(i int) (sum [mapper.Lanes]float32) {
 	return sum
 }
 
-// dual is the dual for a margin; at the hinge's corner, a value between 0 and C that fit begins with.
+// dual returns the dual for a margin. At the hinge's corner, it is the value between 0 and C from
+// which fit begins.
 func (d *dualSeeder) dual(z, c float64) float64 {
 	if d.problem.Loss == mapper.SquaredHinge {
 		return float64(float32(2 * c * max(1-z, 0)))
@@ -322,7 +326,7 @@ func (d *dualSeeder) dual(z, c float64) float64 {
 	return float64(float32(c * inside * min(max((1+nearCorner-z)/(2*nearCorner), 0), 1)))
 }
 
-// fit chooses the corner's duals so that sum a y x comes close to v = w - w_parent, by
+// fit chooses the duals at the corner so that sum a y x comes close to v = w - w_parent, by
 // coordinate descent within the box.
 func (d *dualSeeder) fit(n uint32, l *lane, own sparseWeights) {
 	d.parentOf(n)
@@ -349,7 +353,7 @@ func (d *dualSeeder) fit(n uint32, l *lane, own sparseWeights) {
 	}
 }
 
-// move adds a row to what is left to be explained.
+// move adds a multiple of a row to the residual.
 func (d *dualSeeder) move(i int, by float64) {
 	if by == 0 {
 		return
@@ -370,7 +374,7 @@ func (d *dualSeeder) dot(i int) float64 {
 	return sum
 }
 
-// joined merges the lanes' rows.
+// joined merges the lanes' rows into a state.
 func joined(lanes []lane) *mapper.State {
 	s := &mapper.State{Priced: true}
 	at := make([]int, len(lanes))
@@ -402,20 +406,28 @@ func joined(lanes []lane) *mapper.State {
 // ConvertedFamilies implements program.StateConverter.
 func (m Method) ConvertedFamilies() []string { return []string{params.Dual, params.X} }
 
-// ConvertValue implements program.StateConverter: internals stay as they are.
+// ConvertValue implements program.StateConverter. It keeps the internals unchanged.
 func (m Method) ConvertValue(name string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
-	if name == params.Dual {
-		return rescaleState(data, to.GetLoss(), from.GetC(), to.GetC())
+	if name != params.Dual {
+		return data, nil
 	}
-	return data, nil
+	before, err := params.SettingsOf(from)
+	if err != nil {
+		return nil, err
+	}
+	o, err := params.SettingsOf(to)
+	if err != nil {
+		return nil, err
+	}
+	return rescaleState(data, o.Loss, before.C, o.C)
 }
 
-// rescaleState turns the state that a block ended with under one C into one that it may begin
-// with under another. Duals at the hinge's old bound go to its new one, and those beyond the
-// squared hinge's C grow in proportion. The others stay, within the new box: where most duals
-// are free, as on text with a large C, they hardly grow with C, and scaled they would
-// overshoot. The logistic loss has no duals: its v = w - y stays. Working sets stay as well:
-// the first sweep is priced and draws new ones.
+// rescaleState converts the state in which a block ended under one C to an initial state under
+// another. Duals at the hinge's old bound move to its new one, and those beyond the squared hinge's
+// C grow in proportion. The others are kept, limited to the new box: where most duals are free, as
+// on text with a large C, they hardly grow with C, and scaled they would overshoot. The logistic
+// loss has no duals: its v = w - y is kept. Working sets are kept as well, because the first sweep
+// begins with a full pass that selects new ones.
 func rescaleState(data []byte, loss string, from, to float64) ([]byte, error) {
 	l, err := mapper.ParseLoss(loss)
 	if err != nil {
@@ -439,9 +451,9 @@ func rescaleState(data []byte, loss string, from, to float64) ([]byte, error) {
 	return encodeState(s), nil
 }
 
-// atBound is the share of C from which on a dual counts as one at its bound.
+// atBound is the share of C from which on a dual counts as being at its bound.
 const atBound = 0.999
 
-// inside keeps scaled duals within their box whatever the rounding: one that stays a
-// little below its bound moves there when its row is visited.
+// inside keeps scaled duals within their box in spite of rounding. A dual that ends up slightly
+// below its bound moves there when its row is visited.
 const inside = 1 - 2.4e-7

@@ -6,8 +6,8 @@ import (
 	"taxon/mapper"
 )
 
-// TestCarryState: duals at the bound go to the new one, free ones stay, all within the new
-// box; a smooth state is kept.
+// TestCarryState checks that duals at the bound move to the new one, that free ones are kept, all
+// within the new box, and that a smooth state is kept.
 func TestCarryState(t *testing.T) {
 	s := &mapper.State{Priced: true, Rows: []uint32{3, 9}, Work: []uint16{3, 1}, Live: []uint16{3, 1},
 		Dual: []float64{0.3, 0.1, 0.3}}

@@ -5,30 +5,29 @@ import (
 	"fmt"
 
 	"taxon/coordinator/method"
-	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Steps of a job.
+// These are the steps of a job.
 const (
 	stageSolve = iota
 	stageEmit
 	stageEnd
 )
 
-// state is what a checkpoint holds of a driver.
+// state is the driver's part of a checkpoint.
 type state struct {
 	Stage     int
 	Sweep     uint32
 	TimeUp    bool
 	Once      bool // the time was up before the step began
 	StoppedBy string
-	Solves    uint32    // most priced solves of a block
-	Primal    []float64 // of each problem, once it is solved
+	Solves    uint32    // largest number of full passes of a block
+	Primal    []float64 // P of each problem, once it is solved
 	Dual      []float64
 }
 
-// driver has two steps: all problems, and their weights. A job that continues with other stopping
-// criteria solves its problems again, because only the weights are kept.
+// driver has two steps: it solves all problems, and writes their weights. A job that is resumed
+// with other stopping criteria solves its problems again, because only the weights are kept.
 type driver struct {
 	state
 	plan      *Plan
@@ -38,8 +37,8 @@ type driver struct {
 	report    json.RawMessage
 }
 
-func newDriver(o *taxonv1.Options, plan *Plan, s method.State) (*driver, error) {
-	d := &driver{state: state{Sweep: 1}, plan: plan, gap: o.GetGap(), maxSolves: o.GetMaxSweeps()}
+func newDriver(o *Settings, plan *Plan, s method.State) (*driver, error) {
+	d := &driver{state: state{Sweep: 1}, plan: plan, gap: o.Gap, maxSolves: o.MaxSweeps}
 	if s == nil {
 		return d, nil
 	}
@@ -102,7 +101,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	return method.Outcome{SweepDone: true, Certified: true}, nil
 }
 
-// certify adds up the problems' figures.
+// certify sums the problems' figures.
 func (d *driver) certify() error {
 	if d.Stage == stageSolve {
 		d.last, d.report = nil, nil
@@ -121,7 +120,7 @@ func (d *driver) certify() error {
 	return nil
 }
 
-// reason says why the problems are not solved further.
+// reason returns the reason for which the problems are not solved further.
 func (d *driver) reason() string {
 	switch {
 	case d.last.Gap <= d.gap:
@@ -134,14 +133,14 @@ func (d *driver) reason() string {
 	return method.StoppedByStationary
 }
 
-// TimeUp implements method.Driver. Blocks that no worker has yet are solved once, and roughly, so
-// that each has weights and a certificate.
-func (d *driver) TimeUp(up bool) method.Late {
+// TimeUp implements method.Driver. Blocks that no worker has started are solved with one full pass
+// only, so that each has weights and a certificate.
+func (d *driver) TimeUp(up bool) method.DeadlinePolicy {
 	d.state.TimeUp = up
 	if up && d.Stage == stageSolve {
-		return method.LateShort
+		return method.RunReduced
 	}
-	return method.LateRun
+	return method.RunFull
 }
 
 // Resume implements method.Driver.

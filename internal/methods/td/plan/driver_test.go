@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"taxon/coordinator/method"
+	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// twoNodes is a plan of three blocks: two of node 0, one of node 5.
+// twoNodes returns a plan of three blocks: two of node 0 and one of node 5.
 func twoNodes() *method.Plan {
 	return &method.Plan{Detail: method.Encode(&Plan{Node: []int32{0, 5}, Name: []string{"a", "b"}, Problem: []uint32{0, 0,
 		1},
@@ -25,8 +26,8 @@ func driverOf(t *testing.T, o *taxonv1.Options, s method.State) *driver {
 	return d.(*driver)
 }
 
-// solved are the sums of the three blocks after so many solves: P = 10, 20, 30 and D below
-// by a share.
+// solved returns the figures of the three blocks after `solves` solves: P = 10, 20, 30, and D below
+// P by a share.
 func solved(share float64, solves float64) []method.Sums {
 	var out []method.Sums
 	for p := 10.0; p <= 30; p += 10 {
@@ -44,10 +45,10 @@ func commit(t *testing.T, d *driver, sums []method.Sums) method.Outcome {
 	return out
 }
 
-// TestSteps: one step solves, one emits; the figures are the sums by node, and a driver from a
-// checkpoint goes on alike.
+// TestSteps checks that one step solves and one emits, that the figures are the sums by node, and
+// that a driver restored from a checkpoint behaves alike.
 func TestSteps(t *testing.T) {
-	o := &taxonv1.Options{Gap: 0.1}
+	o := methodtest.Options("td", "gap", 0.1)
 	d := driverOf(t, o, nil)
 	s, ok := d.Next()
 	if !ok || s.Emit || len(s.Tasks) != 1 || s.Tasks[0].Count != 3 || string(s.Tasks[0].Params) != "{}" {
@@ -77,46 +78,51 @@ func TestSteps(t *testing.T) {
 	if s, ok = again.Next(); ok {
 		t.Errorf("behind the end: %+v", s)
 	}
-	if _, err := newDriver(o, &Plan{Node: []int32{0}}, d.State()); err == nil || !strings.Contains(err.Error(),
-		"another version") {
+	_, err := newDriver(&Settings{Gap: 0.1}, &Plan{Node: []int32{0}}, d.State())
+	if err == nil || !strings.Contains(err.Error(), "another version") {
 		t.Errorf("a checkpoint of another plan: %v", err)
 	}
 }
 
-// TestTimeUp: blocks that nobody has are solved once; so are all if the time was up before.
+// TestTimeUp checks that blocks that no worker has started are solved once, and that all blocks are
+// if the time was up before.
 func TestTimeUp(t *testing.T) {
-	d := driverOf(t, &taxonv1.Options{Gap: 1e-3}, nil)
+	d := driverOf(t, methodtest.Options("td", "gap", 1e-3), nil)
 	s, _ := d.Next()
-	if late := d.TimeUp(true); late != method.LateShort || string(s.Tasks[0].Late) != `{"Once":true}` {
+	if late := d.TimeUp(true); late != method.RunReduced || string(s.Tasks[0].Late) != `{"Once":true}` {
 		t.Errorf("late tasks: %v, %s", late, s.Tasks[0].Late)
 	}
 	if now, _ := d.Step(); !reflect.DeepEqual(now, s) {
 		t.Error("the step under way has changed")
 	}
-	if s, _ := driverOf(t, &taxonv1.Options{Gap: 1e-3}, d.State()).Next(); string(s.Tasks[0].Params) != `{"Once":true}` {
+	if s, _ := driverOf(t, methodtest.Options("td",
+		"gap", 1e-3), d.State()).Next(); string(s.Tasks[0].Params) != `{"Once":true}` {
 		t.Errorf("a step that begins late: %s", s.Tasks[0].Params)
 	}
 	commit(t, d, solved(0.05, 1))
-	if d.StoppedBy != "max_time" || d.TimeUp(true) != method.LateRun {
+	if d.StoppedBy != "max_time" || d.TimeUp(true) != method.RunFull {
 		t.Errorf("stopped by %s", d.StoppedBy)
 	}
 }
 
-// TestResume: a finished job is solved anew where its criteria now ask for more, and only there.
+// TestResume checks that a finished job is solved again only if its new criteria require more.
 func TestResume(t *testing.T) {
 	for _, c := range []struct {
 		before, now *taxonv1.Options
 		share       float64
 		reason      string // of the first end
-		then        string // "": it goes on
+		then        string // empty if the job continues
 	}{
-		{&taxonv1.Options{Gap: 0.1}, &taxonv1.Options{Gap: 0.01}, 0.05, "gap", ""},
-		{&taxonv1.Options{Gap: 0.1}, &taxonv1.Options{Gap: 0.06}, 0.05, "gap", "gap"},
-		{&taxonv1.Options{Gap: 0.01, MaxSweeps: 2}, &taxonv1.Options{Gap: 0.01, MaxSweeps: 3}, 0.05, "max_sweeps", ""},
-		{&taxonv1.Options{Gap: 0.01, MaxSweeps: 2}, &taxonv1.Options{Gap: 0.01, MaxSweeps: 1}, 0.05, "max_sweeps",
+		{methodtest.Options("td", "gap", 0.1), methodtest.Options("td", "gap", 0.01), 0.05, "gap", ""},
+		{methodtest.Options("td", "gap", 0.1), methodtest.Options("td", "gap", 0.06), 0.05, "gap", "gap"},
+		{methodtest.Options("td", "gap", 0.01, "max_sweeps", 2), methodtest.Options("td", "gap", 0.01,
+			"max_sweeps", 3), 0.05, "max_sweeps", ""},
+		{methodtest.Options("td", "gap", 0.01, "max_sweeps", 2), methodtest.Options("td", "gap", 0.01,
+			"max_sweeps", 1), 0.05, "max_sweeps",
 			"max_sweeps"},
-		{&taxonv1.Options{Gap: 0.01, MaxSweeps: 2}, &taxonv1.Options{Gap: 0.1, MaxSweeps: 2}, 0.05, "max_sweeps", "gap"},
-		{&taxonv1.Options{Gap: 0.01}, &taxonv1.Options{Gap: 0.02}, 0.05, "stationary", "stationary"},
+		{methodtest.Options("td", "gap", 0.01, "max_sweeps", 2), methodtest.Options("td", "gap", 0.1,
+			"max_sweeps", 2), 0.05, "max_sweeps", "gap"},
+		{methodtest.Options("td", "gap", 0.01), methodtest.Options("td", "gap", 0.02), 0.05, "stationary", "stationary"},
 	} {
 		first := driverOf(t, c.before, nil)
 		first.Next()

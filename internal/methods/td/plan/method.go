@@ -1,24 +1,24 @@
-// Package plan plans and drives the methods that train each node for itself, on the instances
-// below its parent. td is top-down classification, the pachinko machine: at each node of
-// the tree with two children or more one support vector machine a child, against its
-// siblings, on the instances below the node:
+// Package plan plans and drives the methods that train each node independently, on the instances
+// below its parent. td is top-down classification, the pachinko machine. At each node of the tree
+// with at least two children, it trains one support vector machine per child against its siblings,
+// on the instances below the node:
 //
 //	min_w  1/2 ||w_c||^2 + C sum over instances i below p of loss(y_ic w_c.x_i)     for each child c of p
 //
-// y_ic = +1 where instance i has a label at or below c. Without a structure it is plain
-// one-versus-rest. A prediction follows the best child from the root to a leaf. docs/methods.md
-// says more, docs/adding-a-method.md how this method was added.
+// y_ic = +1 if instance i has a label at or below c. Without a structure it is plain
+// one-versus-rest. A prediction follows the best child from the root to a leaf. See
+// docs/methods.md; docs/adding-a-method.md describes how this method was added.
 //
-// h-svm and h-rls ([JMLR] section 5) have a problem for every class of the structure, on the instances
-// with a label at or below its parent: those that are labelled with the parent itself are
-// negatives. No leaf stands for them. The problem of a root is on all instances. h-svm
-// has the problem above, h-rls a ridge regression in closed form,
+// h-svm and h-rls ([JMLR] section 5) have a problem for every class of the structure, on the
+// instances with a label at or below its parent: those that are labelled with the parent itself are
+// negatives. No leaf is added for them. The problem of a root contains all instances. h-svm solves
+// the problem above, and h-rls a ridge regression in closed form,
 //
 //	min_w  1/2 ||w_c||^2 + C/2 sum over instances i at or below p of (y_ic - w_c.x_i)^2
 //
-// A class is predicted where its parent is and w_c.x > 0.
+// A class is predicted if its parent is predicted and w_c.x > 0.
 //
-// The problems do not depend on each other: one step solves all of them, another one writes
+// The problems do not depend on each other: one step solves all of them, and another step writes
 // the weights.
 package plan
 
@@ -36,14 +36,14 @@ import (
 
 func init() { registry.Register(20, Methods...) }
 
-// Values of --method.
+// These are the values of --method.
 const (
 	Name = "td"
 	HSVM = "h-svm"
 	HRLS = "h-rls"
 )
 
-// Method is the coordinator's side of td, Methods that of all.
+// Method is the coordinator's side of td. Methods lists those of all three methods.
 var (
 	Method  method.Method = td{Name}
 	Methods               = []method.Method{Method, td{HSVM}, td{HRLS}}
@@ -54,8 +54,8 @@ type td struct{ name string }
 // Name implements method.Method.
 func (m td) Name() string { return m.name }
 
-// nested: there is a problem for every class of the structure, and predictions are sets of
-// labels.
+// nested reports whether there is a problem for every class of the structure, and predictions are
+// sets of labels.
 func (m td) nested() bool { return m.name != Name }
 
 // About implements method.Method.
@@ -69,8 +69,8 @@ func (m td) About() string {
 	return "one-versus-rest among the children of each node; predictions descend from the root"
 }
 
-// Traits implements method.Method. Each node has a vector of its own. In td it belongs to the
-// edge above the node, and the root has none.
+// Traits implements method.Method. Each node has a vector of its own. In td the vector belongs to
+// the edge above the node, and the root has none.
 func (m td) Traits(*taxonv1.Options) method.Traits {
 	if m.nested() {
 		return method.Traits{Form: form.Form{Weights: form.Whole, Predictor: form.Nested}}
@@ -83,8 +83,28 @@ func (m td) Options() []method.Option {
 	if m.name == HRLS {
 		return []method.Option{method.Loss("square"), method.Cost, method.Bias, method.Families, method.GapWanted}
 	}
-	return []method.Option{method.Loss("hinge", "squared-hinge"), method.Cost, method.Bias, method.Families,
-		method.PositiveWeight, method.GapWanted}
+	return options
+}
+
+// options of the methods that train SVMs.
+var options = []method.Option{method.Loss("hinge", "squared-hinge"), method.Cost, method.Bias, method.Families,
+	method.PositiveWeight, method.GapWanted}
+
+// Settings are the options that the driver and the program go by. Ridge regressions have no loss to
+// choose, and ignore PositiveWeight.
+type Settings struct {
+	Loss           string  `option:"loss"`
+	C              float64 `option:"C"`
+	Bias           float64 `option:"bias"`
+	PositiveWeight string  `option:"positive-weight"`
+	Gap            float64 `option:"gap"`
+	MaxSweeps      uint32  `option:"max-sweeps"`
+}
+
+// SettingsOf reads the options of a job.
+func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
+	err = method.ReadOptions(o, options, &s)
+	return s, err
 }
 
 // Check implements method.Method.
@@ -105,7 +125,7 @@ func (m td) Plan(p *method.Problem) (*method.Plan, error) {
 	return &method.Plan{
 		Items: []method.Items{Blocks: {Kind: method.Nodes, Count: len(plan.Problem), Cost: costs(p.Tree, p.Spec.GetData(),
 			plan), Members: plan.Block}},
-		Values: []method.Value{
+		Variables: []method.Variable{
 			{Name: Weights, Items: Blocks, Versions: 1},
 		},
 		Sums:  sumNames,
@@ -117,8 +137,8 @@ func (m td) Plan(p *method.Problem) (*method.Plan, error) {
 // blockChildren is the number of lanes of a solve (mapper.Lanes).
 const blockChildren = 16
 
-// newPlan lists the nodes that have something to decide, and cuts their children into blocks. If
-// the root is not written, it comes first. Nested methods have problems of all classes.
+// newPlan lists the nodes that have a decision to learn, and divides their children into blocks. If
+// the root is not stored, it comes first. Nested methods have problems for all classes.
 func (m td) newPlan(tree *taxonomy.Tree) *Plan {
 	children, least := make([][]uint32, tree.Len()+1), 2
 	for n, parent := range tree.Parent {
@@ -148,9 +168,10 @@ func (m td) newPlan(tree *taxonomy.Tree) *Plan {
 	return p
 }
 
-// rowsBelow counts the instances at or below each node, those with several labels more than once.
+// rowsBelow counts the instances at or below each node. An instance with several labels is counted
+// once per label.
 func rowsBelow(tree *taxonomy.Tree, data *taxonv1.Data) []float64 {
-	rows := make([]float64, tree.Len()+1) // the last one: of the root that is not written
+	rows := make([]float64, tree.Len()+1) // the last entry is for the root that is not stored
 	for n := tree.Len() - 1; n >= 0; n-- {
 		if l := tree.Label[n]; tree.Leaf[n] && l >= 0 {
 			rows[n] += float64(data.GetLabelInstances()[l])
@@ -164,7 +185,7 @@ func rowsBelow(tree *taxonomy.Tree, data *taxonv1.Data) []float64 {
 	return rows
 }
 
-// costs are the nonzeros that one pass over each block visits.
+// costs returns the number of nonzeros that one pass over each block visits.
 func costs(tree *taxonomy.Tree, data *taxonv1.Data, p *Plan) []float64 {
 	rows := rowsBelow(tree, data)
 	row := float64(data.GetNonzeros()) / float64(max(data.GetInstances(), 1))
@@ -179,13 +200,14 @@ func costs(tree *taxonomy.Tree, data *taxonv1.Data, p *Plan) []float64 {
 	return cost
 }
 
-// Figures of the estimate. They are rough: the bytes of an encoded weight and the time to encode
-// and store it, the features in which a child has weights, and the passes that a problem takes.
+// These constants calibrate the estimate, roughly: the bytes of an encoded weight, the time to
+// encode and store it, the number of features in which a child has weights, and the number of
+// passes of a problem.
 const (
 	bytesPerWeight = 6
 	supportRows    = 64
 	passes         = 20
-	visitSeconds   = 0.6e-9 // of a nonzero and a child
+	visitSeconds   = 0.6e-9 // seconds per nonzero and child
 	byteSeconds    = 55e-9
 )
 
@@ -196,8 +218,8 @@ func (td) Estimate(p *method.Problem, plan *method.Plan) method.Estimate {
 	entries := nodes * min(d+1, supportRows*float64(data.GetNonzeros())/rows)
 	e := method.Estimate{
 		Data: method.DataBytes(data), WorkerShared: method.TreeBytes(p.Tree.Len()),
-		// The rows below a node are copied, but where they are all: then the data is shared.
-		WorkerSlot:  rr.SlotBytes(p.Spec.GetOptions(), data) + method.DataBytes(data),
+		// the rows below a node are copied, unless they are all rows, which are shared
+		WorkerSlot:  rr.SlotBytes(p.Spec.GetOptions().Value("loss"), data) + method.DataBytes(data),
 		Coordinator: method.TreeBytes(p.Tree.Len()) + 64*uint64(nodes),
 		StoreSweep:  uint64(bytesPerWeight * entries),
 		SlotHolds:   fmt.Sprintf("sixteen children of a node over %d features, and the rows below it", data.GetFeatures()),
@@ -218,5 +240,9 @@ func (td) Driver(spec *taxonv1.JobSpec, plan *method.Plan, s method.State) (meth
 	if err != nil {
 		return nil, err
 	}
-	return newDriver(spec.GetOptions(), detail, s)
+	o, err := SettingsOf(spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
+	return newDriver(&o, detail, s)
 }

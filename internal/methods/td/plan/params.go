@@ -2,55 +2,71 @@ package plan
 
 import "taxon/coordinator/method"
 
-// The list of items and the operations on them.
+// These are the list of items and the operations on them.
 const (
-	Blocks = 0 // blocks of at most sixteen children of one node
+	// Blocks is the list of blocks of at most sixteen children of one node.
+	Blocks = 0
 
-	OpSolve = "solve" // solve a block's problems: params Solve
-	OpEmit  = "emit"  // write its weights
+	// OpSolve solves the problems of a block. Its parameters are Solve.
+	OpSolve = "solve"
+
+	// OpEmit writes the weights of a block.
+	OpEmit = "emit"
 )
 
-// Weights is the family of values: of a block, its children's final weights
+// Weights is the family of values. The value of a block holds the final weights of its children
 // (program.EncodeWeights).
 const Weights = "w"
 
-// Figures of a task, in the order of method.Sums.
+// These are the figures of a task, in the order of method.Sums.
 const (
 	SumPrimal  = iota // sum over children of 1/2||w||^2 + C sum loss
-	SumDual           // and of the dual
+	SumDual           // the dual objective
 	SumSupport        // nonzero duals
-	SumSolves         // priced solves
-	SumVisits         // nonzeros touched
+	SumSolves         // full passes
+	SumVisits         // nonzeros visited
 	Figures
 )
 
 var sumNames = []method.Sum{{Name: "primal"}, {Name: "dual"}, {Name: "support", Count: true},
 	{Name: "solves", Count: true}, {Name: "visits", Count: true}}
 
-// Solve are the parameters of OpSolve.
+// Solve holds the parameters of OpSolve.
 type Solve struct {
-	Once bool `json:",omitempty"` // one priced solve, whatever the gap is then
+	// Once limits the solve to one full pass, whatever gap it reaches.
+	Once bool `json:",omitempty"`
 }
 
-// Plan is the tree cut into blocks: method.Plan.Detail. Each node with two children or more has a
-// problem, which has one or more blocks. Node numbers are those of taxonomy.Tree.
+// Plan is the tree divided into blocks, and the content of method.Plan.Detail. Each node with at
+// least two children has a problem, which consists of one or more blocks. Node numbers are those of
+// taxonomy.Tree.
 type Plan struct {
-	// of each problem; -1: the root that is not written, of a flat structure
-	Node     []int32
-	Name     []string // its name, - of a virtual root
-	Problem  []uint32 // of each block
-	Begin    []uint32 // block b is about Children[Begin[b]:Begin[b+1]]
+	// Node is the node of each problem. It is -1 for the root of a flat structure, which is not
+	// stored.
+	Node []int32
+
+	// Name is the name of each problem's node, or "-" for a virtual root.
+	Name []string
+
+	// Problem is the problem of each block.
+	Problem []uint32
+
+	// Begin divides Children into blocks: block b has the children Children[Begin[b]:Begin[b+1]].
+	Begin    []uint32
 	Children []uint32
 
-	// instances labelled with a problem's node are in it; the roots' problem has all
+	// Nested adds the instances labelled with a problem's node to the problem. The problem of the
+	// roots contains all instances.
 	Nested bool `json:",omitempty"`
-	Ridge  bool `json:",omitempty"` // ridge regressions
+
+	// Ridge selects ridge regressions.
+	Ridge bool `json:",omitempty"`
 }
 
-// Block is the children that block b is about.
+// Block returns the children of block b.
 func (p *Plan) Block(b int) []uint32 { return p.Children[p.Begin[b]:p.Begin[b+1]] }
 
-// Detail reads the detail of a plan that this package has made.
+// Detail decodes the detail of a plan made by this package.
 func Detail(detail []byte) (*Plan, error) {
 	p := &Plan{}
 	return p, method.Decode(detail, p)

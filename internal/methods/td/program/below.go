@@ -10,12 +10,11 @@ import (
 	params "taxon/internal/methods/td/plan"
 	"taxon/internal/methods/td/ridge"
 	"taxon/mapper"
-	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker/program"
 )
 
-// block solves the task's block as a flat problem on the rows below its node: priced solves
-// until the driver of flat problems is content.
+// block solves the task's block as a flat problem on the rows below its node. It repeats full
+// passes until the driver of flat problems stops.
 func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sums, []program.NodeWeights, error) {
 	children := j.plan.Block(t.Item)
 	p := j.data.Node(j.plan.Node[j.plan.Problem[t.Item]], children)
@@ -30,10 +29,9 @@ func (j *job) block(ctx context.Context, t *program.Task, once bool) (method.Sum
 	b, total := &mapper.Block{Positive: p.Positive}, rows.Total()
 	for _, positive := range p.Positive {
 		b.Slot = append(b.Slot, -1)
-		b.Weight = append(b.Weight, jobspec.PositiveWeight(j.options, rows.Count(positive), total))
+		b.Weight = append(b.Weight, jobspec.PositiveWeight(j.options.PositiveWeight, rows.Count(positive), total))
 	}
-	o := &taxonv1.Options{Loss: j.options.GetLoss(), C: j.options.GetC(), Gap: j.options.GetGap(),
-		MaxSweeps: j.options.GetMaxSweeps()}
+	o := rr.Settings{Loss: j.options.Loss, C: j.options.C, Gap: j.options.Gap, MaxSweeps: j.options.MaxSweeps}
 	if once {
 		o.MaxSweeps = 1
 	}
@@ -86,7 +84,7 @@ func ridgeBlock(ctx context.Context, p *subtree.Problem, rows *mapper.Problem,
 		}
 		sums[params.SumPrimal] += r.Primal
 		sums[params.SumDual] += r.Dual
-		sums[params.SumSupport] += float64(rows.X.Rows) // each row has a residual
+		sums[params.SumSupport] += float64(rows.X.Rows) // every row has a residual, and so a dual
 		sums[params.SumVisits] += float64(rows.X.NNZ) * float64(r.Steps)
 		weights[l] = program.NodeWeights{Node: children[l], Columns: p.ColumnsOf(r.Feature), Values: r.Value}
 	}

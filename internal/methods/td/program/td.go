@@ -1,5 +1,5 @@
-// Package program runs the tasks of the methods that train each node for itself: td, h-svm, h-rls.
-// They are described in internal/methods/td/plan.
+// Package program runs the tasks of the methods that train each node independently: td, h-svm,
+// h-rls. internal/methods/td/plan describes them.
 package program
 
 import (
@@ -11,7 +11,6 @@ import (
 	"taxon/internal/methods/subtree"
 	params "taxon/internal/methods/td/plan"
 	"taxon/mapper"
-	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 	"taxon/worker/program"
 )
@@ -24,12 +23,12 @@ type Method string
 // Name implements program.Method.
 func (m Method) Name() string { return string(m) }
 
-// job is what all tasks share. Read-only.
+// job holds the data that all tasks share. It is read-only.
 type job struct {
 	plan    *params.Plan
 	data    *subtree.Data
-	options *taxonv1.Options
-	whole   *mapper.Problem // of all rows
+	options params.Settings
+	whole   *mapper.Problem // the problem on all rows
 }
 
 // Open implements program.Method.
@@ -38,10 +37,13 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
-	o := p.Spec.GetOptions()
+	o, err := params.SettingsOf(p.Spec.GetOptions())
+	if err != nil {
+		return nil, err
+	}
 	loss := mapper.Hinge
 	if !plan.Ridge {
-		if loss, err = mapper.ParseLoss(o.GetLoss()); err != nil {
+		if loss, err = mapper.ParseLoss(o.Loss); err != nil {
 			return nil, err
 		}
 	}
@@ -50,7 +52,7 @@ func (Method) Open(p *program.Job) (program.Program, error) {
 		return nil, fmt.Errorf("%s: %w", program.KernelVariable, err)
 	}
 	j := &job{plan: plan, data: subtree.New(p.Set, p.Tree, plan.Nested), options: o}
-	j.whole = mapper.NewProblem(p.Set.Matrix, loss, o.GetC(), float32(o.GetBias()))
+	j.whole = mapper.NewProblem(p.Set.Matrix, loss, o.C, float32(o.Bias))
 	j.whole.Kernel, j.whole.Weight = kernel, p.Set.Weight
 	return j, j.whole.Check()
 }
@@ -70,7 +72,7 @@ func (j *job) Run(ctx context.Context, t *program.Task) (method.Sums, error) {
 	return nil, program.UnknownOperation(t.Op)
 }
 
-// solve finds the weights of a block's children.
+// solve computes the weights of a block's children.
 func (j *job) solve(ctx context.Context, t *program.Task) (sums method.Sums, err error) {
 	var p params.Solve
 	if err := method.Decode(t.Params, &p); err != nil {
@@ -84,7 +86,7 @@ func (j *job) solve(ctx context.Context, t *program.Task) (sums method.Sums, err
 	return sums, t.Put(ctx, []store.Value{{Key: t.Key(params.Weights), Data: program.EncodeWeights(weights)}}, nil)
 }
 
-// emit writes what solve has found.
+// emit writes the weights that solve has computed.
 func (j *job) emit(ctx context.Context, t *program.Task) error {
 	v, err := t.Get(ctx, []store.Key{t.KeyAt(t.Own(params.Weights, 0), params.Weights)})
 	if err != nil {

@@ -3,9 +3,9 @@
 //	min_w  P(w) = 1/2 ||w||^2 + 1/2 sum_i C_i (y_i - w.x_i)^2
 //
 // A target is given by its positive rows: y_i is +1 there and -1 elsewhere. The optimum is the
-// closed form w = M^-1 sum_i C_i y_i x_i, M = I + sum_i C_i x_i x_i'. Conjugate gradients solve
-// the system until the residual is rounding error. M is written out where that makes a product
-// cheaper. The dual at a_i = C_i (y_i - w.x_i) certifies the result:
+// closed form w = M^-1 sum_i C_i y_i x_i, M = I + sum_i C_i x_i x_i'. Conjugate gradients solve the
+// system until the residual is of the size of rounding errors. M is stored explicitly if that makes
+// a product cheaper. The dual at a_i = C_i (y_i - w.x_i) certifies the result:
 //
 //	D(a) = sum_i a_i y_i - 1/2 ||sum_i a_i x_i||^2 - 1/2 sum_i a_i^2 / C_i
 //
@@ -20,8 +20,8 @@ import (
 	"taxon/mapper"
 )
 
-// tolerance is the residual, relative to the right-hand side, at which a system counts as solved.
-// Below it float64 gains nothing.
+// tolerance is the residual, relative to the right-hand side, at which a system counts as solved. A
+// smaller residual is beyond the precision of float64.
 const tolerance = 1e-13
 
 // Solver solves one target after another on the rows of a problem. Only one goroutine may use it at

@@ -10,7 +10,7 @@ import (
 	"taxon/mapper"
 )
 
-// small draws rows of up to cols columns, one without any, and which of them are positive.
+// small generates rows of up to cols columns, one of them empty, and the positive ones among them.
 func small(seed uint64, rows, cols int, weighted bool) (*mapper.Problem, []uint32) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	index, value := make([][]uint32, rows), make([][]float32, rows)
@@ -40,7 +40,7 @@ func (s *Solver) dense(i int) []float64 {
 	return x
 }
 
-// solved is A^-1 b by Gauss and Jordan.
+// solved returns A^-1 b by Gauss-Jordan elimination.
 func solved(a [][]float64, b []float64) []float64 {
 	n := len(b)
 	for i := range a {
@@ -62,7 +62,7 @@ func solved(a [][]float64, b []float64) []float64 {
 	return x
 }
 
-// matrix is I + sum C_i x_i x_i' + extra extra', and sum C_i y_i x_i.
+// matrix returns I + sum C_i x_i x_i' + extra extra', and sum C_i y_i x_i.
 func (s *Solver) matrix(positive []uint32, extra []float64) (m [][]float64, b []float64) {
 	b = make([]float64, s.width)
 	for f := range s.width {
@@ -95,9 +95,10 @@ func (s *Solver) matrix(positive []uint32, extra []float64) (m [][]float64, b []
 	return m, b
 }
 
-// TestClosedForm: the weights are M^-1 S y, whether M is written out or not; P and D are those of
-// the weights and close to each other, and [JMLR] section 5's prediction by a matrix that has the test
-// instance in it, (M + x x')^-1 S y . x, is the score over 1 + x'M^-1 x: of the same sign.
+// TestClosedForm checks that the weights are M^-1 S y, whether M is stored or not, and that P and D
+// are those of the weights and close to each other. The prediction of [JMLR] section 5 by a matrix
+// that includes the test instance, (M + x x')^-1 S y . x, is the score over 1 + x'M^-1 x, and thus
+// of the same sign.
 func TestClosedForm(t *testing.T) {
 	for n, c := range []struct {
 		rows, cols int
@@ -146,7 +147,7 @@ func TestClosedForm(t *testing.T) {
 	}
 }
 
-// TestCancelled: a context that is over ends a solve.
+// TestCancelled checks that a cancelled context ends a solve.
 func TestCancelled(t *testing.T) {
 	p, positive := small(9, 50, 30, false)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -10,27 +10,27 @@ import (
 	"taxon/coordinator/method/registry"
 )
 
-// starts are the first points: each method with each of its losses, every other option at the
-// start that it declares, or at the given value.
+// starts returns the first points: each method with each of its losses. Every other option has the
+// given value, or the start that it declares.
 func (g *Grid) starts(on method.Structure) (out []Point) {
 	for _, m := range g.Methods {
 		losses := []string{""}
 		if o := registry.Find(m, "loss"); o != nil {
-			losses = g.ladder(o)
+			losses = g.listValues(o)
 		}
 		for _, loss := range losses {
 			p := Point{m, registry.Values{}}
 			for _, o := range g.tunable(m) {
 				p.Values[o.Name] = o.Default
-				ladder := g.ladder(&o)
+				listed := g.listValues(&o)
 				switch idle := o.Idle(on, p.Values); {
 				case idle:
-				case o.Learns: // without a structure the method is the same as a flat one
-					p.Values[o.Name] = ladder[len(ladder)-1]
-				case o.Start != "" && slices.Contains(ladder, o.Start):
+				case o.Learns: // without a structure the method equals a flat one
+					p.Values[o.Name] = listed[len(listed)-1]
+				case o.Start != "" && slices.Contains(listed, o.Start):
 					p.Values[o.Name] = o.Start
-				case !slices.Contains(ladder, o.Default):
-					p.Values[o.Name] = ladder[0]
+				case !slices.Contains(listed, o.Default):
+					p.Values[o.Name] = listed[0]
 				}
 			}
 			if loss != "" {
@@ -42,29 +42,30 @@ func (g *Grid) starts(on method.Structure) (out []Point) {
 	return out
 }
 
-// as is the point `to` with the values of another method's point, for the options that both have.
+// as returns the point `to` with the values of the point `from` of another method, for the options
+// that both have.
 func (g *Grid) as(from, to Point) Point {
 	for _, o := range g.tunable(to.Method) {
-		if v, ok := from.Values[o.Name]; ok && !o.Carried && !o.Learns && slices.Contains(g.ladder(&o), v) {
+		if v, ok := from.Values[o.Name]; ok && !o.Carried && !o.Learns && slices.Contains(g.listValues(&o), v) {
 			to = to.with(o.Name, v)
 		}
 	}
 	return to
 }
 
-// textStart are the values of the options of texts that a search begins with.
+// textStart returns the values of the text options with which a search starts.
 func (g *Grid) textStart() registry.Values {
 	values := registry.Values{}
 	for _, o := range textOptions {
-		if ladder := g.ladder(&o); !slices.Contains(ladder, o.Default) {
-			values[o.Name] = ladder[0]
+		if listed := g.listValues(&o); !slices.Contains(listed, o.Default) {
+			values[o.Name] = listed[0]
 		}
 	}
 	return values
 }
 
-// ladder are the values that a climb may give an option, ascending, and words behind numbers.
-func (g *Grid) ladder(o *method.Option) []string {
+// listValues returns the values that a hill climb may give an option: numbers ascending, then words.
+func (g *Grid) listValues(o *method.Option) []string {
 	if given, ok := g.Values[o.Name]; ok {
 		if out := Canonical(o, given); out != nil {
 			return out
@@ -77,33 +78,35 @@ func (g *Grid) ladder(o *method.Option) []string {
 	return Canonical(o, slices.Concat([]string{o.Default}, o.Grid, o.Ladder))
 }
 
-// with is the point with another value of one option.
+// with returns the point with another value of one option.
 func (p Point) with(option, value string) Point {
 	values := maps.Clone(p.Values)
 	values[option] = value
 	return Point{p.Method, values}
 }
 
-// ladder is the values along which a climb varies an option.
-type ladder struct {
+// valueList is the ordered list of values along which a hill climb varies an option.
+type valueList struct {
 	option *method.Option
 	values []string
-	open   bool // it goes on beyond its ends
-	// ladder of C, for an option that is varied together with C; or nil
-	cost *ladder
+	// open reports that the list can be extended beyond its ends.
+	open bool
+	// cost lists the values of C, for an option that is varied together with C. It is nil for other
+	// options.
+	cost *valueList
 }
 
-// at is a point's index on the ladder; -1: it is not on it.
-func (l *ladder) at(p Point) int { return slices.Index(l.values, p.Values[l.option.Name]) }
+// at returns the index of the point's value, or -1 if it is not listed.
+func (l *valueList) at(p Point) int { return slices.Index(l.values, p.Values[l.option.Name]) }
 
-// has says whether the ladder has a value `by` places from a point's.
-func (l *ladder) has(from Point, by int) bool {
+// has reports whether there is a value `by` places from the point's.
+func (l *valueList) has(from Point, by int) bool {
 	at := l.at(from) + by
 	return at >= 0 && at < len(l.values)
 }
 
-// step returns the points `by` values away.
-func (l *ladder) step(from Point, by int) (out []Point) {
+// step returns the points whose value is `by` places away.
+func (l *valueList) step(from Point, by int) (out []Point) {
 	v := l.value(l.at(from), by)
 	if v == "" {
 		return nil
@@ -118,9 +121,9 @@ func (l *ladder) step(from Point, by int) (out []Point) {
 	return out
 }
 
-// times is the value nearest to `factor` times the one at index at; "": that is the one there, or
-// one of them is no positive number.
-func (l *ladder) times(at int, factor float64) string {
+// times returns the listed value nearest to `factor` times the one at index at. It is empty if that
+// is the same value, or if one of them is not a positive number.
+func (l *valueList) times(at int, factor float64) string {
 	if at < 0 {
 		return ""
 	}
@@ -142,7 +145,7 @@ func (l *ladder) times(at int, factor float64) string {
 	return last
 }
 
-// number is a value as a number, NaN if it is a word.
+// number returns a value as a number, or NaN if it is a word.
 func number(value string) float64 {
 	x, err := strconv.ParseFloat(value, 64)
 	if err != nil {
@@ -151,9 +154,9 @@ func number(value string) float64 {
 	return x
 }
 
-// value is the value `by` places from index at; "": there is none. Beyond the ends of an open
-// ladder the values continue in the ratio of the last two.
-func (l *ladder) value(at, by int) string {
+// value returns the value `by` places from index at, or "" if there is none. Beyond the ends of an
+// open list the values continue in the ratio of the last two.
+func (l *valueList) value(at, by int) string {
 	for l.open && at >= 0 && len(l.values) > 1 && (at+by < 0 || at+by >= len(l.values)) {
 		end, before := 0, 1
 		if by > 0 {
@@ -180,7 +183,7 @@ func (l *ladder) value(at, by int) string {
 	return l.values[at+by]
 }
 
-// round keeps two digits.
+// round returns x with two significant digits.
 func round(x float64) float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(x))-1)
 	y, _ := strconv.ParseFloat(strconv.FormatFloat(math.Round(x/unit)*unit, 'g', 2, 64), 64)

@@ -146,7 +146,7 @@ func TestTimeIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shifts := o.Grid.ladder(o.Grid.find("bsvm", "prior-shift"))
+		shifts := o.Grid.listValues(o.Grid.find("bsvm", "prior-shift"))
 		underWay := 0.1 * float64(s.together*len(shifts)) // seconds of the points that may still end
 		if over := -k.left(0); over >= underWay && limit > time.Second {
 			t.Errorf("the search took %g s more than %s", over, limit)
@@ -171,7 +171,7 @@ func TestBeginsAtFlat(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close()
-	c := newClimb(s)
+	c := newHillClimb(s)
 	c.line, c.stage = c.ui.Start("tune", 0), &stage{to: 1}
 	c.o.Grid.Values["C"] = []string{"0.0001", "0.001", "100"} // a climb begins at the first of these
 	c.starts = c.o.Grid.starts(c.structure())
@@ -189,12 +189,12 @@ func TestBeginsAtFlat(t *testing.T) {
 		t.Fatalf("families %+v, %+v", flat, joint)
 	}
 	of := func(f *family) (out []*trial) {
-		return slices.DeleteFunc(slices.Clone(c.stage.rungs), func(r *trial) bool { return r.family != f })
+		return slices.DeleteFunc(slices.Clone(c.stage.trials), func(r *trial) bool { return r.family != f })
 	}
 	if len(of(flat)) != 2 || len(of(joint)) != 1 || of(joint)[0].base.C() != 100 || flat.best.base.C() != 100 {
 		t.Errorf("%d and %d trainings; C = %g, %g", len(of(flat)), len(of(joint)), flat.best.base.C(), of(joint)[0].base.C())
 	}
-	if shifts := c.o.Grid.ladder(c.o.Grid.find("bsvm", "prior-shift")); len(flat.best.points) != len(shifts) {
+	if shifts := c.o.Grid.listValues(c.o.Grid.find("bsvm", "prior-shift")); len(flat.best.points) != len(shifts) {
 		t.Errorf("%d points of one training, %d shifts", len(flat.best.points), len(shifts))
 	}
 }
@@ -211,7 +211,8 @@ func TestRefined(t *testing.T) {
 	if !slices.Contains(order, withCost) || !slices.Contains(order, fine) {
 		t.Errorf("the options' orders are %v", order)
 	}
-	c := &climb{search: &search{o: &Options{NoTrain: true}, goal: &measure.Measure{Key: "micro_f1"}, clock: newClock(0)},
+	c := &hillClimb{search: &search{o: &Options{NoTrain: true}, goal: &measure.Measure{Key: "micro_f1"},
+		clock: newClock(0)},
 		stage: &stage{to: 1}}
 	for i, v := range []float64{0.5, 0.9, 0.6, 0.4} {
 		f, p := &family{start: Point{"bsvm", registry.Values{}}}, &candidate{jack: &Jackknife{}}
@@ -219,8 +220,8 @@ func TestRefined(t *testing.T) {
 			p.jack[k] = v + 1e-4*float64(k*(i+1)) // a standard error far below the differences
 		}
 		p.results = []*result{{}}
-		f.best = &trial{base: f.start, family: f, lead: p}
-		c.families, c.stage.rungs = append(c.families, f), append(c.stage.rungs, f.best)
+		f.best = &trial{base: f.start, family: f, top: p}
+		c.families, c.stage.trials = append(c.families, f), append(c.stage.trials, f.best)
 	}
 	for least, want := range map[int][]int{1: {1}, 2: {1, 2}, 3: {1, 2, 0}} {
 		var got []int
@@ -232,13 +233,13 @@ func TestRefined(t *testing.T) {
 		}
 	}
 	c.families[1].flat = c.families[2] // whose structured form is ahead
-	if lead := c.leading(4); len(lead) != 3 || slices.Contains(lead, c.families[2]) {
-		t.Errorf("a flat form behind its structured one leads: %v", lead)
+	if best := c.leading(4); len(best) != 3 || slices.Contains(best, c.families[2]) {
+		t.Errorf("a flat form behind its structured one leads: %v", best)
 	}
 }
 
 // exactly opens a climb whose trainings end at the gap asked for, not at a rough one.
-func exactly(t *testing.T, o *Options) *climb {
+func exactly(t *testing.T, o *Options) *hillClimb {
 	t.Helper()
 	s, err := open(t.Context(), validated(t, o), progress.Discard{})
 	if err != nil {
@@ -246,7 +247,7 @@ func exactly(t *testing.T, o *Options) *climb {
 	}
 	t.Cleanup(func() { _ = s.close() })
 	delete(o.rough, "gap")
-	c := newClimb(s)
+	c := newHillClimb(s)
 	c.line = c.ui.Start("tune", 0)
 	return c
 }
@@ -261,10 +262,10 @@ func TestAgain(t *testing.T) {
 	f := &family{start: c.starts[0]}
 	c.families, c.stage = []*family{f}, &stage{from: 0, to: 1}
 	c.clock.limit, c.share = time.Hour, leastSeconds/3600/breakOffFactor
-	if err := c.try(t.Context(), f, f.start); err != nil || len(c.stage.rungs) != 1 || !f.best.stopped {
+	if err := c.try(t.Context(), f, f.start); err != nil || len(c.stage.trials) != 1 || !f.best.stopped {
 		t.Fatalf("not cut short: %+v (%v)", f.best, err)
 	}
-	short := f.best.lead.results[0].outcome
+	short := f.best.top.results[0].outcome
 	states := func() []string {
 		out, _ := filepath.Glob(filepath.Join(o.Train.Out, "states", "*"))
 		return out
@@ -272,14 +273,15 @@ func TestAgain(t *testing.T) {
 	if len(states()) != 1 {
 		t.Errorf("it has left %v", states())
 	}
-	if err := c.again(t.Context()); err != nil || !f.best.stopped {
+	if err := c.continueStopped(t.Context()); err != nil || !f.best.stopped {
 		t.Errorf("it went on without more time: %+v (%v)", f.best, err)
 	}
 	c.share = 1
-	if err := c.again(t.Context()); err != nil || f.best.stopped || f.best != c.stage.rungs[0] || len(c.stage.rungs) != 1 {
+	if err := c.continueStopped(t.Context()); err != nil || f.best.stopped || f.best != c.stage.trials[0] ||
+		len(c.stage.trials) != 1 {
 		t.Fatalf("with more time: %+v (%v)", f.best, err)
 	}
-	long := f.best.lead.results[0].outcome
+	long := f.best.top.results[0].outcome
 	// A quick machine may have come to where float32 ends before the time did: the gap then stands still.
 	if long.Sweeps <= short.Sweeps || long.CPUSeconds <= short.CPUSeconds || long.Gap > max(1.1*short.Gap, 1e-7) ||
 		long.From != nil {
@@ -380,7 +382,7 @@ func TestSample(t *testing.T) {
 // TestOnAllRows: what a sample of rows chose is tried on all of them with a smaller C, what a sample of
 // classes chose with the same.
 func TestOnAllRows(t *testing.T) {
-	c := &climb{search: &search{o: &Options{Grid: Grid{}}, folds: &partition{share: 0.1}}}
+	c := &hillClimb{search: &search{o: &Options{Grid: Grid{}}, folds: &partition{share: 0.1}}}
 	p := Point{"bsvm", registry.Values{"C": "10"}}
 	if got := c.onAllRows(p).C(); got != 3 {
 		t.Errorf("a tenth of the rows: C = %g", got)
@@ -441,7 +443,7 @@ func TestStarts(t *testing.T) {
 // TestChosen: of points that are as good the one that trains far quicker is taken, not one that is
 // worse; by the one-standard-error rule the smallest C of the best one's path within the error.
 func TestChosen(t *testing.T) {
-	c := &climb{search: &search{o: &Options{NoTrain: true}, clock: &clock{}, goal: &measure.Measure{Key: "micro_f1"}},
+	c := &hillClimb{search: &search{o: &Options{NoTrain: true}, clock: &clock{}, goal: &measure.Measure{Key: "micro_f1"}},
 		stage: &stage{to: 1}}
 	table := &Table{Folds: 1}
 	add := func(cost, bias string, value, cpu float64) {
@@ -451,7 +453,7 @@ func TestChosen(t *testing.T) {
 			p.jack[i] = value + 0.02*float64(i%2)
 		}
 		p.jack[0] = value
-		c.stage.rungs = append(c.stage.rungs, &trial{base: p.point, lead: p, cpu: cpu})
+		c.stage.trials = append(c.stage.trials, &trial{base: p.point, top: p, cpu: cpu})
 		table.Points = append(table.Points, &TablePoint{p.point, Figures{Value: value, Tried: 1}})
 	}
 	add("1", "9", 0.9, 8)
@@ -459,9 +461,9 @@ func TestChosen(t *testing.T) {
 	add("1", "1", 0.9, 5)
 	add("0.3", "9", 0.89, 1)
 	add("0.1", "9", 0.7, 1)
-	c.rungs = c.stage.rungs
+	c.trials = c.stage.trials
 	if !c.choose(table) || table.Chosen != 1 || table.Best != 0 || table.Rule != "quickest" ||
-		!table.Options.Equal(c.rungs[1].base) {
+		!table.Options.Equal(c.trials[1].base) {
 		t.Errorf("%d chosen, %d best, by %s", table.Chosen, table.Best, table.Rule)
 	}
 	c.o.OneSE = true
@@ -474,9 +476,9 @@ func TestChosen(t *testing.T) {
 // allows, and weights of losses are also tried with a C that offsets them.
 func TestLadder(t *testing.T) {
 	g := &Grid{}
-	of := func(option string) *ladder {
+	of := func(option string) *valueList {
 		o := registry.Find("rr-svm", option)
-		return &ladder{option: o, values: g.ladder(o), open: true}
+		return &valueList{option: o, values: g.listValues(o), open: true}
 	}
 	at := func(option, value string) Point { return Point{"rr-svm", registry.Values{"C": "1", option: value}} }
 	l := of("bias")
@@ -493,7 +495,7 @@ func TestLadder(t *testing.T) {
 		t.Fatalf("%v", l.values)
 	}
 	if l.open = false; l.step(at("bias", "3"), 1) != nil || l.step(at("bias", "2"), 1) != nil {
-		t.Error("a closed ladder goes on beyond its end, or from a value that it lacks")
+		t.Error("a closed list continues beyond its end, or from a value that it lacks")
 	}
 	w := of("positive-weight")
 	w.cost = of("C")
@@ -503,7 +505,7 @@ func TestLadder(t *testing.T) {
 		t.Errorf("positives weighted more: %v", got)
 	}
 	from := at("positive-weight", "1")
-	from.Values["C"] = "1e-05" // the least C on the ladder: it goes on below
+	from.Values["C"] = "1e-05" // the smallest listed C: the list continues below it
 	if got = w.step(from, 3); len(got) != 2 || got[1].Values["C"] != "1.1e-06" {
 		t.Errorf("positives weighted more at the least C: %v", got)
 	}

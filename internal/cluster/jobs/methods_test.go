@@ -1,0 +1,3 @@
+package jobs
+
+import _ "taxon/internal/methods/all" // whose options the tests show
