@@ -257,7 +257,8 @@ func (o *Options) size(ctx context.Context, f weightFormat, s *Source) (int64, e
 		err := f.write(ctx, &countWriter{w: io.Discard, n: &n, line: progress.Discard{}}, first, last, 1)
 		return n.Load(), err
 	}
-	random := rand.New(rand.NewPCG(1, 1)) // at irregular distances, because nodes may follow a pattern
+	// Samples lie at irregular distances, because nodes may follow a pattern.
+	random := rand.New(rand.NewPCG(1, 1))
 	frame, err := sizeOf(0, 0)
 	sum := int64(0)
 	for i := 0; i < sampleRanges && err == nil; i++ {
