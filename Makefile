@@ -186,12 +186,6 @@ race-plot: ## F1 and certificate by CPU second, ours and the peers', into docs/r
 papers: ## the papers' tables with C by cross-validation, days on two cores: TAXON_DATA=DIR make papers
 	go run ./test/papers -tune -max-time 0
 
-convergence: ## gap, micro and macro F1 by sweeps for five schedules: TAXON_DATA=DIR make convergence
-	go run ./test/bench/convergence
-
-results: ## time, memory, size and scores on four data sets: TAXON_DATA=DIR make results
-	go run ./test/bench/results
-
 accuracy: ## what tune --time 10m reaches on six data sets, beside the best known: TAXON_DATA=DIR make accuracy (an hour; SETS=clef,enron and TIME=2m are less; EACH=1 also searches every method for itself: hours)
 	go run ./test/bench/accuracy -sets '$(SETS)' -keep '$(KEEP)' -time '$(or $(TIME),10m)' $(if $(EACH),-each)
 

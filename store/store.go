@@ -101,24 +101,3 @@ func (d DropSpec) Drops(step uint32) bool {
 func IsCommitted(attempts []uint32, task, attempt uint32) bool {
 	return uint64(task) < uint64(len(attempts)) && attempts[task] == attempt
 }
-
-// FileBacked is a Shard whose values are in files that other processes of its host may read. Its
-// PutChecksummed keeps no slice of what it is given.
-type FileBacked interface {
-	Shard
-	// Folder returns the folder of the shard. It is empty if the shard has no files.
-	Folder() string
-	// Locate returns where values lie, in the order of the keys. It reads none of them.
-	Locate(ctx context.Context, keys []Key) ([]Location, error)
-}
-
-// Location is the place of a value.
-type Location struct {
-	// File is the path within the shard's folder. It is empty if there is no such value, or if the
-	// value is in no such file and must be read by Read.
-	File string
-	// Offset is where the data begin in the file, in bytes.
-	Offset uint64
-	Bytes  uint64
-	CRC32C uint32
-}

@@ -168,8 +168,6 @@ func newStoreCmd(a *app) *cobra.Command {
 		f.StringVar(&o.Advertise, "advertise", "", "`ADDR` (host:port) under which others reach it (default: "+
 			"the one it listens on)")
 		f.StringVar(&o.Name, "name", "", "`NAME` of a new shard (default: made up)")
-		f.BoolVar(&o.ShortCircuit, "short-circuit", true, "let workers on this host that may open DIR read and write "+
-			"values by way of its files, not the network")
 		bytesFlag(f, &o.Memory, "memory", 0, "keep values in memory instead, at most `SIZE` of them")
 	})
 	frameFlags(cmd, &o.Process)

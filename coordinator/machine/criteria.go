@@ -94,8 +94,6 @@ type Checkpoint struct {
 	State []byte
 	// Sweep is the highest committed sweep.
 	Sweep uint32
-	// CPUSeconds is the CPU time of the job's tasks so far.
-	CPUSeconds float64
 	// Changed names the criteria that differ, as "gap 0.0001 -> 1e-05". It is empty if none do.
 	Changed string
 }
@@ -120,7 +118,7 @@ func UpdateStopCriteria(state []byte, c StopCriteria) (Checkpoint, error) {
 			return Checkpoint{}, err
 		}
 	}
-	return Checkpoint{State: state, Sweep: j.Committed, CPUSeconds: j.CPUSeconds, Changed: changed}, nil
+	return Checkpoint{State: state, Sweep: j.Committed, Changed: changed}, nil
 }
 
 // changedCriteria lists the criteria that differ, by their option names.

@@ -90,16 +90,17 @@ func (s *Snapshot) Restore(ctx context.Context, dst store.Store) error {
 	if err := s.Verify(ctx); err != nil {
 		return err
 	}
-	return s.each(ctx, dst.Put)
+	return s.Each(ctx, dst.Put)
 }
 
 // Verify reads and checks all parts.
 func (s *Snapshot) Verify(ctx context.Context) error {
-	return s.each(ctx, func(context.Context, []store.Value) error { return nil })
+	return s.Each(ctx, func(context.Context, []store.Value) error { return nil })
 }
 
-// each reads the parts, several at a time, and passes their values on in batches.
-func (s *Snapshot) each(ctx context.Context, put func(context.Context, []store.Value) error) error {
+// Each reads the parts and passes their verified values on in batches. put is called for several
+// parts at a time, and also before it is known whether the rest is intact.
+func (s *Snapshot) Each(ctx context.Context, put func(context.Context, []store.Value) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
 	for _, f := range s.Parts {
@@ -123,7 +124,7 @@ func (s *Snapshot) part(ctx context.Context, f File, put func(context.Context, [
 		batch, bytes = nil, 0
 		return err
 	}
-	err = store.ReadSnapshot(ctx, sum, store.Limits{}, func(v store.Checksummed) error {
+	err = readPart(ctx, sum, store.Limits{}, func(v store.Checksummed) error {
 		if v.Key.Job != s.Job {
 			return fmt.Errorf("%w: it holds a value of job %q", store.ErrSnapshot, v.Key.Job)
 		}

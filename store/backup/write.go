@@ -82,16 +82,16 @@ func Write(ctx context.Context, dir Dir, src Placed, spec Spec) (m *Manifest, er
 	g.SetLimit(atOnce)
 	for i, infos := range parts {
 		g.Go(func() error {
-			return writeFile(dir, &m.Parts[i], func(w io.Writer) error { return store.SnapshotListed(gctx, w, src, infos) })
+			return writeFile(dir, &m.Parts[i], func(w io.Writer) error { return writePart(gctx, w, src, infos) })
+		})
+	}
+	for i, e := range spec.Extra {
+		g.Go(func() error {
+			return writeFile(dir, &m.Extra[i], func(w io.Writer) error { _, err := w.Write(e.Data); return err })
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
-	}
-	for i, e := range spec.Extra {
-		if err := writeFile(dir, &m.Extra[i], func(w io.Writer) error { _, err := w.Write(e.Data); return err }); err != nil {
-			return nil, err
-		}
 	}
 	body, err := m.encode()
 	if err != nil {
@@ -200,7 +200,7 @@ type Manifest struct {
 	Values uint64 `json:"values"`
 	// Bytes is the size of the values.
 	Bytes uint64 `json:"bytes"`
-	// Parts hold the values, in files of store.Snapshot's format.
+	// Parts hold the values, one file a shard.
 	Parts []File `json:"parts"`
 	// Extra are the further files that the writer added.
 	Extra []File `json:"extra"`

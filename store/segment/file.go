@@ -224,9 +224,6 @@ func (f *File) Trim() error {
 	return f.file.Truncate(f.size)
 }
 
-// Path returns the path of the file within the shard's folder.
-func (f *File) Path() string { return filepath.Join(Folder, filepath.Base(f.path)) }
-
 // Size returns the size of the file in bytes.
 func (f *File) Size() int64 {
 	f.mu.Lock()

@@ -309,10 +309,6 @@ type node struct {
 	failing atomic.Bool
 	// ordered is when an order was given up, in nanoseconds since 1970.
 	ordered atomic.Int64
-	// files is what is known about the shard's files. It is nil until the shard was asked.
-	files atomic.Pointer[attachment]
-	// scratch is a file to be reused. It is nil if there is none.
-	scratch atomic.Pointer[scratch]
 }
 
 // newNode returns the node of an endpoint.

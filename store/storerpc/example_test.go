@@ -1,7 +1,6 @@
 package storerpc_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
@@ -10,8 +9,7 @@ import (
 	"taxon/store/storerpc"
 )
 
-// A job's state over three embedded shards: written by two attempts of a task,
-// committed, saved to a checkpoint and restored into a fresh store.
+// A job's values over three embedded shards: written by two attempts of a task, committed and read.
 func Example() {
 	ctx := context.Background()
 	check := func(err error) {
@@ -33,17 +31,7 @@ func Example() {
 	check(c.Put(ctx, []store.Value{{Key: second, Data: []byte("done")}}))
 	check(c.Commit(ctx, "job-1", 4, []uint32{2})) // attempt 2 of task 0 counts
 
-	var keys []store.Key
-	check(c.List(ctx, "job-1", func(in store.Info) error {
-		keys = append(keys, in.Key)
-		return nil
-	}))
-	var checkpoint bytes.Buffer
-	check(store.Snapshot(ctx, &checkpoint, c, keys))
-
-	resumed := open()
-	check(store.Restore(ctx, bytes.NewReader(checkpoint.Bytes()), resumed, store.Limits{}))
-	got, err := resumed.Get(ctx, []store.Key{first, second})
+	got, err := c.Get(ctx, []store.Key{first, second})
 	check(err)
 	fmt.Printf("%v %q\n", got[0] == nil, got[1])
 	// Output: true "done"

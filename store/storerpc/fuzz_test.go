@@ -7,9 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -118,40 +115,12 @@ func sameSum(data []byte, sum uint32) error {
 	return nil
 }
 
-// filed is a shard with a folder and no values in it.
-type filed struct {
-	*memory.Store
-	dir string
-}
-
-func newFiled(dir string) *storerpc.Server {
-	return storerpc.NewServerWith(filed{memory.New(memory.Options{Limits: fuzzLimits}), dir},
-		storerpc.ServerOptions{ShortCircuit: true})
-}
-
-func (f filed) Folder() string { return f.dir }
-
-func (f filed) Locate(_ context.Context, keys []store.Key) ([]store.Location, error) {
-	return make([]store.Location, len(keys)), f.Limits().CheckGet(keys)
-}
-
 // FuzzRequests sends any message to the other calls.
 func FuzzRequests(f *testing.F) {
 	f.Add(encoded(f, &taxonv1.GetRequest{Keys: []*taxonv1.Key{goodKey(), {}, goodKey()}}))
 	f.Add(encoded(f, &taxonv1.CommitRequest{Job: "j", Step: 1, Attempts: []uint32{0, 1, 1 << 31}}))
 	f.Add(encoded(f, &taxonv1.DropRequest{Job: "j", KeepSteps: []uint32{1}, Before: 9, All: true}))
 	f.Add(encoded(f, &taxonv1.ListRequest{Job: "a b"}))
-	dir := f.TempDir()
-	attached, err := newFiled(dir).Attach(f.Context(), &taxonv1.AttachRequest{})
-	if err != nil {
-		f.Fatal(err)
-	}
-	file := strings.Repeat("0f", 16)
-	if err := os.WriteFile(filepath.Join(attached.Folder, "inbox", file), []byte("twelve bytes"), 0o600); err != nil {
-		f.Fatal(err)
-	}
-	f.Add(encoded(f, &taxonv1.AdoptRequest{File: file, Keys: []*taxonv1.Key{goodKey(), goodKey()}, Bytes: []uint64{5, 7},
-		Crc32C: []uint32{1, 2}}))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		shard := memory.New(memory.Options{Limits: fuzzLimits})
 		value := store.Value{Key: store.Key{Job: "j", Step: 1, Task: 2, Attempt: 3, Name: "v"}, Data: []byte("x")}
@@ -170,18 +139,6 @@ func FuzzRequests(f *testing.F) {
 			if err == nil && answers != len(get.Keys) {
 				t.Errorf("%d answers to %d keys", answers, len(get.Keys))
 			}
-		}
-		near := newFiled(dir)
-		if get := new(taxonv1.GetRequest); proto.Unmarshal(raw, get) == nil {
-			r, err := near.Locate(t.Context(), get)
-			wantStatus(t, err)
-			if err == nil && len(r.File) != len(get.Keys) {
-				t.Errorf("%d places of %d keys", len(r.File), len(get.Keys))
-			}
-		}
-		if adopt := new(taxonv1.AdoptRequest); proto.Unmarshal(raw, adopt) == nil {
-			_, err := near.Adopt(t.Context(), adopt)
-			wantStatus(t, err)
 		}
 		if list := new(taxonv1.ListRequest); proto.Unmarshal(raw, list) == nil {
 			wantStatus(t, server.List(list, &wireStream[taxonv1.ListRequest, taxonv1.KeyInfos]{ctx: t.Context()}))

@@ -33,9 +33,6 @@ type Server struct {
 	slots chan struct{}
 	// large has the token for receiving a value that is larger than a group.
 	large chan struct{}
-	// filed and inbox are nil if there is no short circuit.
-	filed store.FileBacked
-	inbox *inbox
 
 	// refused is the size in bytes of the last batch if there was no room for it, and otherwise 0.
 	refused atomic.Uint64
@@ -59,10 +56,6 @@ type ServerOptions struct {
 	// Stall is how long the other side of such a stream may do nothing before the stream is ended.
 	// Default one minute.
 	Stall time.Duration
-
-	// ShortCircuit lets clients on this host read and write values through the shard's files, if it
-	// has any (see Attach).
-	ShortCircuit bool
 }
 
 // StreamBytes is how much memory a stream may take: a group of values on its way to or from the
@@ -82,12 +75,8 @@ func NewServerWith(shard store.Shard, o ServerOptions) *Server {
 	if o.Stall <= 0 {
 		o.Stall = defaultStall
 	}
-	s := &Server{shard: shard, limits: shard.Limits(), stall: o.Stall, slots: make(chan struct{}, o.Streams),
+	return &Server{shard: shard, limits: shard.Limits(), stall: o.Stall, slots: make(chan struct{}, o.Streams),
 		large: make(chan struct{}, 1)}
-	if o.ShortCircuit {
-		s.shortCircuit()
-	}
-	return s
 }
 
 // acquire waits for a token.
@@ -356,6 +345,22 @@ func (p *putStream) begin(c *taxonv1.PutChunk) error {
 		return err
 	}
 	return nil
+}
+
+// store passes values to the shard.
+func (s *Server) store(ctx context.Context, values []store.Checksummed) error {
+	err := s.shard.PutChecksummed(ctx, values)
+	switch {
+	case err == nil:
+		s.refused.Store(0)
+	case errors.Is(err, store.ErrFull):
+		size := uint64(0)
+		for i := range values {
+			size += uint64(len(values[i].Data))
+		}
+		s.refused.Store(size)
+	}
+	return err
 }
 
 // flush passes the complete values to the shard.

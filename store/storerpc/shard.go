@@ -16,9 +16,6 @@ import (
 
 // put sends the values at the given positions to one shard, and waits for its acknowledgement.
 func (s *shard) put(ctx context.Context, values []store.Checksummed, positions []int32) error {
-	if done, err := s.adopt(ctx, values, positions); done {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := s.rpc.Put(ctx)
@@ -102,11 +99,7 @@ type badCopy struct {
 func (s *shard) get(ctx context.Context, keys []store.Key, positions []int32, out [][]byte,
 	size *atomic.Uint64) (res getResult) {
 	for part := range slices.Chunk(positions, requestKeys) {
-		left := s.read(ctx, keys, part, out, size)
-		if len(left) == 0 {
-			continue
-		}
-		if res.err = s.request(ctx, keys, left, out, size, &res.bad); res.err != nil {
+		if res.err = s.request(ctx, keys, part, out, size, &res.bad); res.err != nil {
 			return res
 		}
 	}

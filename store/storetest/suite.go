@@ -58,7 +58,6 @@ func Run(t *testing.T, h Harness) {
 		{"close", testClose},
 		{"reopen", testReopen},
 		{"crash", testCrash},
-		{"snapshot", testSnapshot},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, h) })
 	}

@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -30,10 +29,8 @@ func TestNetwork(t *testing.T) {
 	var proxies []*proxy
 	for _, name := range []string{"store-0", "store-1"} { // all processes reach a store through its proxy
 		p := newProxy(t)
-		// values go through one of the proxies, and bypass the other as files
-		short := fmt.Sprintf("--short-circuit=%t", name == "store-1")
 		p.forward(bench.Process(t, "store", "--dir", filepath.Join(dir, name), "--coordinator", coordinator, "--listen",
-			"127.0.0.1:0", "--advertise", p.addr(), short))
+			"127.0.0.1:0", "--advertise", p.addr()))
 		proxies = append(proxies, p)
 	}
 	for _, name := range []string{"worker-0", "worker-1"} { // a worker reaches the coordinator through its own proxy

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"taxon/store"
 )
 
 // TestOtherCaps checks that an interrupted training continues with other caps. If the old caps had
@@ -27,7 +29,7 @@ func TestOtherCaps(t *testing.T) {
 		}
 	}
 	interrupt("--max-sweeps", "4000", "--max-time", "3000")
-	spendMore(t, out+".train/checkpoint/state")
+	spendMore(t, out+".train/checkpoint")
 	r := taxon(t, training(out, "--quiet=false")...)
 	if got := trained(t, r); got != want {
 		t.Errorf("capped, interrupted, and gone on without caps: %+v, want %+v", got, want)
@@ -84,20 +86,37 @@ type pastReport struct {
 
 const spentBefore = 4000
 
-// spendMore changes a checkpoint's state to more CPU time than any training here takes.
-func spendMore(t *testing.T, state string) {
+// spendMore has a checkpoint tell of more CPU time than any training here takes.
+func spendMore(t *testing.T, checkpoint string) {
 	t.Helper()
-	data, err := os.ReadFile(state)
+	manifest, spent := filepath.Join(checkpoint, "manifest"), fmt.Appendf(nil, "%d.000", spentBefore)
+	data, err := os.ReadFile(manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, rest, _ := bytes.Cut(data, []byte("\n"))
-	words := strings.Fields(string(head))
-	if len(words) != 6 || words[5] == "0.000" {
-		t.Fatalf("the checkpoint begins with %q: no CPU seconds at its end", head)
+	_, body, _ := bytes.Cut(data, []byte("\n"))
+	var m map[string]any
+	if err := json.Unmarshal(body, &m); err != nil {
+		t.Fatal(err)
 	}
-	words[5] = fmt.Sprint(spentBefore)
-	if err := os.WriteFile(state, append([]byte(strings.Join(words, " ")+"\n"), rest...), 0o666); err != nil {
+	found := false
+	for _, e := range m["extra"].([]any) {
+		if f := e.(map[string]any); f["name"] == "cpu-seconds" {
+			found = true
+			f["bytes"], f["crc32c"] = len(spent), store.Checksum(spent)
+		}
+	}
+	if !found {
+		t.Fatalf("the checkpoint has no CPU seconds: %s", body)
+	}
+	if body, err = json.Marshal(m); err != nil {
+		t.Fatal(err)
+	}
+	body = append(fmt.Appendf(nil, "taxon snapshot 1 %08x %d\n", store.Checksum(body), len(body)), body...)
+	if err := os.WriteFile(manifest, body, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(checkpoint, "cpu-seconds"), spent, 0o666); err != nil {
 		t.Fatal(err)
 	}
 }

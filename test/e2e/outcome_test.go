@@ -150,9 +150,9 @@ func TestDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.wait()
-	for _, name := range []string{"values", "state"} {
+	for _, name := range []string{"part-00000", "state"} {
 		damage(t, filepath.Join(out+".train/checkpoint", name))
-		refused(t, taxon(t, training(out)...), 2, name, "--force")
+		refused(t, taxon(t, training(out)...), 2, "checkpoint is damaged", "--force")
 	}
 	short := func(more ...string) []string { return training(out, append(more, "--max-sweeps", "1")...) }
 	trained(t, taxon(t, short("--force")...))

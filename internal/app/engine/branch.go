@@ -2,17 +2,15 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"taxon/coordinator/machine"
 	"taxon/internal/data/dataset"
-	"taxon/internal/fs"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
+	"taxon/store/backup"
 	"taxon/worker"
 	"taxon/worker/program"
 )
@@ -32,22 +30,8 @@ func (e *Engine) Save(ctx context.Context, job, dir string) error {
 	if err != nil {
 		return err
 	}
-	var infos []store.Info
-	err = e.Store.List(ctx, job, func(i store.Info) error {
-		if slices.Contains(steps, i.Key.Step) && carries(from, i.Key.Name) {
-			infos = append(infos, i)
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("save job %s: %w", job, err)
-	}
-	slices.SortFunc(infos, func(a, b store.Info) int { return a.Key.Compare(b.Key) })
-	out, err := fs.CreateDir(dir, true)
-	if err != nil {
-		return err
-	}
-	return writeCheckpoint(out, state, 0, func(w io.Writer) error { return store.SnapshotListed(ctx, w, e.Store, infos) })
+	return writeCheckpoint(ctx, dir, e.Store, backup.Spec{Job: job, Extra: []backup.Extra{{Name: stateFile, Data: state}},
+		Keep: func(k store.Key) bool { return slices.Contains(steps, k.Step) && carries(from, k.Name) }})
 }
 
 // carrier returns the method of a specification, if its jobs can start where others ended.
@@ -90,29 +74,23 @@ func (e *Engine) Branch(ctx context.Context, c *Checkpoint, job string, spec *ta
 	if err != nil {
 		return err
 	}
-	path := fs.Join(c.dir, valuesFile)
-	f, err := fs.OpenRaw(path)
-	if err != nil {
-		return fs.Explain(path, err)
-	}
-	defer f.Close()
-	err = store.ReadSnapshot(ctx, f, store.Limits{}, func(v store.Checksummed) error {
-		if !carries(to, v.Key.Name) {
-			return nil
+	err = c.back.Each(ctx, func(ctx context.Context, values []store.Value) error {
+		var converted []store.Value
+		for _, v := range values {
+			if !carries(to, v.Key.Name) {
+				continue
+			}
+			data, err := to.ConvertValue(v.Key.Name, v.Data, saved.Spec.GetOptions(), spec.GetOptions())
+			if err != nil {
+				return err
+			}
+			v.Key.Job = job
+			converted = append(converted, store.Value{Key: v.Key, Data: data})
 		}
-		data, err := to.ConvertValue(v.Key.Name, v.Data, saved.Spec.GetOptions(), spec.GetOptions())
-		if err != nil {
-			return err
-		}
-		key := v.Key
-		key.Job = job
-		return e.Store.Put(ctx, []store.Value{{Key: key, Data: data}})
+		return e.Store.Put(ctx, converted)
 	})
-	if errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrSnapshot) {
-		return damaged(path)
-	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return c.damage(err)
 	}
 	_, err = e.server.SubmitCheckpoint(state)
 	return err

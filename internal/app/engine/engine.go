@@ -245,7 +245,7 @@ func (e *Engine) StreamWeights(ctx context.Context, nodes int, st *taxonv1.JobSt
 // Resume puts a checkpoint's values back into the store and continues its job.
 func (e *Engine) Resume(ctx context.Context, c *Checkpoint) (job string, err error) {
 	if e.backend == nil {
-		err = c.restore(ctx, e.Store)
+		err = c.damage(c.back.Restore(ctx, e.Store))
 	} else {
 		var saved *machine.SavedState
 		if saved, err = machine.ReadState(c.State); err == nil {

@@ -343,9 +343,7 @@ func (t *Training) adoptCheckpoint(from *engine.Checkpoint) (note string, err er
 	}
 	// CPU time of remote tasks is counted by the coordinator.
 	if t.o.Remote == nil {
-		if t.usage.before = from.Spent; t.usage.before == 0 { // from an earlier version
-			t.usage.before = r.CPUSeconds
-		}
+		t.usage.before = from.Spent
 	}
 	if r.Changed != "" {
 		r.Changed = "; " + r.Changed

@@ -55,7 +55,7 @@ func OpenWork(out string, force bool) (*Work, error) {
 	if w.Path, err = localWork(w.Keep); err != nil {
 		return nil, fs.Explain(out, err)
 	}
-	if err := claimable(w.Path); err != nil {
+	if err := fs.Claimable(w.Path); err != nil {
 		return nil, err
 	}
 	if err := w.keepClaimable(); err != nil {
@@ -80,7 +80,7 @@ func OpenWork(out string, force bool) (*Work, error) {
 		w.Close()
 		return OpenWork(out, force)
 	}
-	if err = claimable(w.Path); err == nil {
+	if err = fs.Claimable(w.Path); err == nil {
 		err = fs.Explain(w.Path, fs.Mark(w.Path))
 	}
 	if err != nil {
@@ -91,17 +91,6 @@ func OpenWork(out string, force bool) (*Work, error) {
 		w.clean()
 	}
 	return w, nil
-}
-
-// claimable returns an error if a folder is not a training's working folder; see fs.Claimable. A
-// folder left with a checkpoint by an earlier version has no mark.
-func claimable(path string) error {
-	if fs.Exists(filepath.Join(path, "checkpoint")) && fs.Exists(filepath.Join(path, "job.json")) {
-		if other, err := otherThan(path, "job.json", "checkpoint", "data", "store"); other == "" && err == nil {
-			return nil
-		}
-	}
-	return fs.Claimable(path)
 }
 
 // keepClaimable returns an error if the place in a Hadoop file system holds anything but a
@@ -165,10 +154,11 @@ func localWork(keep string) (string, error) {
 // Join returns a path within the folder.
 func (w *Work) Join(name string) string { return filepath.Join(w.Path, name) }
 
-// checkpoint returns the folder of the checkpoint.
+// checkpoint returns the place of the checkpoint: a folder, or the file with the state of a training by
+// MapReduce.
 func (w *Work) checkpoint() string {
 	if w.state != "" {
-		return w.state
+		return fs.Join(w.state, "state")
 	}
 	return fs.Join(w.Keep, "checkpoint")
 }
@@ -177,11 +167,14 @@ func (w *Work) checkpoint() string {
 func (w *Work) note() string { return fs.Join(w.Keep, "job.json") }
 
 // HasCheckpoint reports whether there is a checkpoint to continue from.
-func (w *Work) HasCheckpoint() bool {
+func (w *Work) HasCheckpoint() bool { return fs.Exists(w.checkpoint()) }
+
+// load reads the checkpoint. It returns nil if there is none.
+func (w *Work) load() (*engine.Checkpoint, error) {
 	if w.state != "" {
-		return fs.Exists(fs.Join(w.state, "state"))
+		return engine.LoadState(w.checkpoint())
 	}
-	return fs.Exists(w.checkpoint())
+	return engine.LoadCheckpoint(w.checkpoint())
 }
 
 // keepState puts the checkpoint of a training that runs remotely into its state folder. A state
@@ -226,7 +219,7 @@ func (w *Work) begin(id Identity) (*engine.Checkpoint, error) {
 		if err := w.describe(id); err != nil {
 			return nil, err
 		}
-		return engine.LoadCheckpoint(w.checkpoint())
+		return w.load()
 	}
 	return nil, w.describe(id)
 }
@@ -272,7 +265,7 @@ func (w *Work) left() string {
 	case !w.HasCheckpoint():
 		return "nothing is kept: the same command begins anew"
 	}
-	c, err := engine.LoadCheckpoint(w.checkpoint())
+	c, err := w.load()
 	if err != nil {
 		return ""
 	}

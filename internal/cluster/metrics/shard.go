@@ -151,27 +151,3 @@ func (s *shard) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	s.dropped.Add(float64(n))
 	return n, s.failed("drop", err)
 }
-
-// Folder implements store.FileBacked, for shards that do.
-func (s *shard) Folder() string {
-	if f, ok := s.Shard.(store.FileBacked); ok {
-		return f.Folder()
-	}
-	return ""
-}
-
-// Locate implements store.FileBacked: what is found is read.
-func (s *shard) Locate(ctx context.Context, keys []store.Key) ([]store.Location, error) {
-	f, ok := s.Shard.(store.FileBacked)
-	if !ok {
-		return make([]store.Location, len(keys)), nil
-	}
-	out, err := f.Locate(ctx, keys)
-	for _, at := range out {
-		if at.File != "" {
-			s.getValues.Inc()
-			s.getBytes.Add(float64(at.Bytes))
-		}
-	}
-	return out, s.failed("get", err)
-}

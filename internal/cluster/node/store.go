@@ -37,9 +37,6 @@ type Store struct {
 	// Advertise is the address at which others reach the shard. If it is empty, it is the address
 	// listened on.
 	Advertise string
-
-	// ShortCircuit lets workers on this host read the shard's files.
-	ShortCircuit bool
 }
 
 // Run runs the shard until ctx ends.
@@ -68,7 +65,7 @@ func (o *Store) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, shard.Close()) }()
 	watched := p.figure.Shard(shard)
-	service := storerpc.NewServerWith(watched, storerpc.ServerOptions{ShortCircuit: o.ShortCircuit})
+	service := storerpc.NewServer(watched)
 	service.Register(p.server)
 	dialer := &cluster.Dialer{Security: o.Security}
 	defer func() { err = errors.Join(err, dialer.Close()) }()
@@ -157,9 +154,6 @@ func (o *Store) open(ctx context.Context) (s store.Shard, err error) {
 		return memory.New(memory.Options{MaxBytes: uint64(o.Memory)}), nil
 	}
 	folder := filepath.Join(o.Dir, "values")
-	if err := storerpc.ClearInbox(folder); err != nil { // before its room is checked
-		return nil, fs.Explain(folder, err)
-	}
 	err = retry.Retry(ctx, openWait, func() error {
 		var b *badger.Store
 		b, err := badger.Open(badger.Options{Dir: folder, ID: o.Name})

@@ -68,9 +68,6 @@ func DefaultPolicy() Policy {
 		// A submitter uploads instances (except those already there) and reads its job's weights.
 		"Put":    {Worker, Store, Submit, Coordinator},
 		"Get":    {Worker, Store, Submit, Coordinator},
-		"Attach": {Worker, Store, Submit, Coordinator}, // for those who may Put and Get
-		"Locate": {Worker, Store, Submit, Coordinator},
-		"Adopt":  {Worker, Store, Submit, Coordinator},
 		"Commit": {Coordinator},
 		"Drop":   {Coordinator},
 		"List":   {Coordinator, Store, Submit},

@@ -378,7 +378,7 @@ func TestRestart(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c, err := engine.LoadCheckpoint(dir)
+	c, err := engine.LoadState(filepath.Join(dir, "state"))
 	if err != nil || c == nil {
 		t.Fatal(c, err)
 	}
@@ -506,7 +506,7 @@ func TestCancelled(t *testing.T) {
 	if st.GetState() != taxonv1.JobState_JOB_STATE_CANCELLED || st.GetError() != "" {
 		t.Errorf("the job ended %v: %s", st.GetState(), st.GetError())
 	}
-	if c, err := engine.LoadCheckpoint(dir); c == nil || err != nil {
+	if c, err := engine.LoadState(filepath.Join(dir, "state")); c == nil || err != nil {
 		t.Errorf("checkpoint %v, %v", c, err)
 	}
 }

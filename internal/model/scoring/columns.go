@@ -7,41 +7,68 @@ import (
 	"taxon/internal/model/shard"
 )
 
-// packedPlan scores a model row by row and column by column. A pruned model is scored directly from
-// the mapped shards:
+// columnPlan scores a model row by row and by column:
 //
 //	s_n = s_parent(n) + bias d_n[bias] + sum over the row's columns c of x_c d_n[c]
 //
-// Each column lists the nodes that it changes. So the cost of a row is the entries of its columns
-// and one pass over the tree, and no other part of the file is read. Sums are in float64, in the
-// order of the columns, then down the path.
-type packedPlan struct {
-	shards []*shard.Packed
-	// whole replaces shards if the model is not pruned.
-	whole *columnIndex
-	// features bounds the columns: larger ones do not exist.
-	features uint32
-	// base holds, by node, the bias times the node's difference at the bias.
-	base []float64
-	// internals lists parents before children.
-	internals []link
-	// terminals is in node order.
-	terminals []link
+// Each column lists the nodes that it changes. So a row costs the entries of its columns and one
+// pass over the tree, and reads no other weights. Sums are in float64, in the order of the columns,
+// then down the path.
+type columnPlan struct {
+	columns   columnSource
+	features  uint32    // larger columns do not exist
+	base      []float64 // node -> bias times its difference at the bias
+	internals []link    // parents before children
+	terminals []link    // in node order
+}
+
+// columnSource holds a model's weights by column. Entry (node, d) of column c says that weight c of
+// the node is d more than its parent's.
+type columnSource interface {
+	// add adds x times the differences of column c to the sums of their nodes.
+	add(c uint32, x float64, sums []float64)
+	// each visits the differences of column c.
+	each(c uint32, visit func(node uint32, d float64))
+}
+
+// packedColumns are the mapped shards of a pruned model.
+type packedColumns []*shard.Packed
+
+// of finds the shard that holds column c.
+func (p packedColumns) of(c uint32) *shard.Packed {
+	low, high := 0, len(p)
+	for high-low > 1 {
+		mid := (low + high) / 2
+		if first, _ := p[mid].Range(); first <= int(c) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return p[low]
+}
+
+func (p packedColumns) add(c uint32, x float64, sums []float64) { p.of(c).Add(c, x, sums) }
+
+func (p packedColumns) each(c uint32, visit func(node uint32, d float64)) {
+	p.of(c).Each(int(c), func(node uint32, d float32) { visit(node, float64(d)) })
 }
 
 // link is a node with its parent, or with -1 if it has none.
 type link struct{ node, parent int32 }
 
 // plan returns the model's plan, which is made once.
-func plan(m *model.Model) *packedPlan {
+func plan(m *model.Model) *columnPlan {
 	return m.Derive(derived("plan"),
-		func() any { return newPackedPlan(m, float64(float32(m.Options.Bias))) }).(*packedPlan)
+		func() any { return newColumnPlan(m, float64(float32(m.Options.Bias))) }).(*columnPlan)
 }
 
-func newPackedPlan(m *model.Model, bias float64) *packedPlan {
-	p := &packedPlan{shards: m.Packed(), features: uint32(len(m.Feature)), base: make([]float64, m.Tree.Len())}
-	if p.shards == nil {
-		p.whole = index(m)
+func newColumnPlan(m *model.Model, bias float64) *columnPlan {
+	p := &columnPlan{features: uint32(len(m.Feature)), base: make([]float64, m.Tree.Len())}
+	if shards := m.Packed(); shards != nil {
+		p.columns = packedColumns(shards)
+	} else {
+		p.columns = index(m)
 	}
 	for n := range m.Tree.Len() {
 		parent := m.Above(int32(n))
@@ -51,55 +78,31 @@ func newPackedPlan(m *model.Model, bias float64) *packedPlan {
 			p.internals = append(p.internals, link{int32(n), parent})
 		}
 	}
-	switch {
-	case m.Columns() == len(m.Feature):
-	case p.whole != nil:
-		p.whole.add(p.features, bias, p.base)
-	default:
-		last := p.shards[len(p.shards)-1]
-		last.Each(len(m.Feature), func(node uint32, delta float32) { p.base[node] = bias * float64(delta) })
+	if m.Columns() > len(m.Feature) {
+		p.columns.each(p.features, func(node uint32, d float64) { p.base[node] += bias * d })
 	}
 	return p
 }
 
-// shard returns the shard that holds column c.
-func (p *packedPlan) shard(c uint32) *shard.Packed {
-	low, high := 0, len(p.shards)
-	for high-low > 1 {
-		mid := (low + high) / 2
-		if first, _ := p.shards[mid].Range(); first <= int(c) {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return p.shards[low]
-}
-
 // sum adds up the differences of one row at every node.
-func (p *packedPlan) sum(columns []uint32, values []float32, sums []float64) {
+func (p *columnPlan) sum(columns []uint32, values []float32, sums []float64) {
 	copy(sums, p.base)
 	for i, c := range columns {
-		if c >= p.features {
-			continue
+		if c < p.features {
+			p.columns.add(c, float64(values[i]), sums)
 		}
-		if p.whole != nil {
-			p.whole.add(c, float64(values[i]), sums)
-			continue
-		}
-		p.shard(c).Add(c, float64(values[i]), sums)
 	}
 	for _, l := range p.internals {
 		sums[l.node] += sums[l.parent]
 	}
 }
 
-// scorePacked scores the rows of a batch one after the other.
-func (s *Scorer) scorePacked(b *Batch) {
+// scoreColumns scores the rows of a batch one after the other.
+func (s *Scorer) scoreColumns(b *Batch) {
 	s.reset(b.Rows())
 	for row := range b.Rows() {
 		begin, end := b.Begin[row], b.Begin[row+1]
-		s.p.packed.sum(b.Column[begin:end], b.Value[begin:end], s.sums)
+		s.p.columns.sum(b.Column[begin:end], b.Value[begin:end], s.sums)
 		if s.rank != nil {
 			s.rank(&Row{s, row}, s.sums)
 		} else {
@@ -116,7 +119,7 @@ func (s *Scorer) offerRow(row int) {
 	if s.p.o.Rule == Threshold {
 		cutoff = s.p.o.Cutoff
 	}
-	for _, l := range s.p.packed.terminals {
+	for _, l := range s.p.columns.terminals {
 		score := sums[l.node]
 		if l.parent >= 0 {
 			score += sums[l.parent]
@@ -136,10 +139,8 @@ func (s *Scorer) offerRow(row int) {
 	}
 }
 
-// columnIndex is an unpruned model by column. Entry (node, d) of column c means that weight c of
-// the node exceeds its parent's by d. So the cost of a row is the entries of its columns and one
-// pass over the tree, even if there are few rows. Batches of thousands of rows are scored faster by
-// node; see Predictor. The index takes 12 bytes per override.
+// columnIndex is a whole model by columns, for few rows at a time. (A batch of thousands is scored
+// faster by node: see Predictor.) It takes 12 bytes an override.
 type columnIndex struct {
 	// begin maps a column to its first entry.
 	begin []uint32
@@ -166,11 +167,16 @@ func index(m *model.Model) *columnIndex {
 	}).(*columnIndex)
 }
 
-// add adds x times the differences of column c to the sums of their nodes.
 func (x *columnIndex) add(c uint32, value float64, sums []float64) {
 	first, end := x.begin[c], x.begin[c+1]
 	deltas := x.delta[first:end]
 	for k, n := range x.node[first:end] {
 		sums[n] += float64(value * deltas[k])
+	}
+}
+
+func (x *columnIndex) each(c uint32, visit func(node uint32, d float64)) {
+	for k := x.begin[c]; k < x.begin[c+1]; k++ {
+		visit(x.node[k], x.delta[k])
 	}
 }

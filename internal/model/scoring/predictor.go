@@ -90,8 +90,8 @@ type Predictor struct {
 	// deep is the number of levels down to the deepest terminal.
 	deep int
 
-	// packed is nil unless the model is pruned.
-	packed *packedPlan
+	// columns is nil unless the model is pruned, or rows come one by one.
+	columns *columnPlan
 	// newRanker makes the predictor's ranker. It is nil if the terminals' own scores rank them.
 	newRanker func(*taxonomy.Tree) (Ranker, error)
 	// ranked reports that there is a ranker.
@@ -133,7 +133,7 @@ func New(m *model.Model, o Options) (*Predictor, error) {
 	if m.Form.Draws > 0 {
 		p.average = averages(m)
 	} else if m.Manifest.Pruned != nil || o.RowByRow && !o.Predictive {
-		p.packed = plan(m)
+		p.columns = plan(m)
 	}
 	p.link, p.keep = m.Form.Link, p.o.Top
 	switch c := m.Calibration; {
@@ -249,7 +249,7 @@ type Scorer struct {
 func (p *Predictor) NewScorer() *Scorer {
 	s := &Scorer{p: p}
 	s.rank, _ = p.newRanker(p.m.Tree) // New has checked that there is no error
-	if p.packed != nil {
+	if p.columns != nil {
 		s.sums = make([]float64, p.m.Tree.Len())
 	} else {
 		s.path = shard.NewPath[float32](p.m.Columns())
@@ -272,8 +272,8 @@ func (s *Scorer) Predict(b *Batch, r *Result) error {
 		s.collect(b.Rows(), r)
 		return nil
 	}
-	if s.p.packed != nil {
-		s.scorePacked(b)
+	if s.p.columns != nil {
+		s.scoreColumns(b)
 		s.collect(b.Rows(), r)
 		return nil
 	}
@@ -417,7 +417,7 @@ func (s *Scorer) reset(rows int) {
 		s.mass[i] = mass{most: math.Inf(-1)}
 		s.positive[i] = s.positive[i][:0]
 	}
-	if s.rank != nil && s.p.packed == nil {
+	if s.rank != nil && s.p.columns == nil {
 		s.table = slices.Grow(s.table[:0], rows*s.p.m.Tree.Len())[:rows*s.p.m.Tree.Len()]
 	}
 }

@@ -818,239 +818,6 @@ func (x *KeyInfos) GetInfos() []*KeyInfo {
 	return nil
 }
 
-type AttachRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AttachRequest) Reset() {
-	*x = AttachRequest{}
-	mi := &file_taxon_v1_store_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AttachRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AttachRequest) ProtoMessage() {}
-
-func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_store_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
-func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_store_proto_rawDescGZIP(), []int{14}
-}
-
-type AttachResult struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Folder        string                 `protobuf:"bytes,1,opt,name=folder,proto3" json:"folder,omitempty"` // of the shard, on its host: segments/ and inbox/ lie within
-	Proof         string                 `protobuf:"bytes,2,opt,name=proof,proto3" json:"proof,omitempty"`   // a file of the inbox: whoever sees it shares the file system
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AttachResult) Reset() {
-	*x = AttachResult{}
-	mi := &file_taxon_v1_store_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AttachResult) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AttachResult) ProtoMessage() {}
-
-func (x *AttachResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_store_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AttachResult.ProtoReflect.Descriptor instead.
-func (*AttachResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_store_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *AttachResult) GetFolder() string {
-	if x != nil {
-		return x.Folder
-	}
-	return ""
-}
-
-func (x *AttachResult) GetProof() string {
-	if x != nil {
-		return x.Proof
-	}
-	return ""
-}
-
-// LocateResult has a place for each key of the request.
-type LocateResult struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Files         []string               `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`           // within the shard's folder
-	File          []uint32               `protobuf:"varint,2,rep,packed,name=file,proto3" json:"file,omitempty"`     // which of them, from 1; 0: in none, ask Get
-	Offset        []uint64               `protobuf:"varint,3,rep,packed,name=offset,proto3" json:"offset,omitempty"` // of the data within it
-	Bytes         []uint64               `protobuf:"varint,4,rep,packed,name=bytes,proto3" json:"bytes,omitempty"`
-	Crc32C        []uint32               `protobuf:"fixed32,5,rep,packed,name=crc32c,proto3" json:"crc32c,omitempty"` // as put by the writer
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *LocateResult) Reset() {
-	*x = LocateResult{}
-	mi := &file_taxon_v1_store_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *LocateResult) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*LocateResult) ProtoMessage() {}
-
-func (x *LocateResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_store_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use LocateResult.ProtoReflect.Descriptor instead.
-func (*LocateResult) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_store_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *LocateResult) GetFiles() []string {
-	if x != nil {
-		return x.Files
-	}
-	return nil
-}
-
-func (x *LocateResult) GetFile() []uint32 {
-	if x != nil {
-		return x.File
-	}
-	return nil
-}
-
-func (x *LocateResult) GetOffset() []uint64 {
-	if x != nil {
-		return x.Offset
-	}
-	return nil
-}
-
-func (x *LocateResult) GetBytes() []uint64 {
-	if x != nil {
-		return x.Bytes
-	}
-	return nil
-}
-
-func (x *LocateResult) GetCrc32C() []uint32 {
-	if x != nil {
-		return x.Crc32C
-	}
-	return nil
-}
-
-type AdoptRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	File          string                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"` // name within the inbox: 32 hexadecimal digits
-	Keys          []*Key                 `protobuf:"bytes,2,rep,name=keys,proto3" json:"keys,omitempty"` // of the values, in the order of the file
-	Bytes         []uint64               `protobuf:"varint,3,rep,packed,name=bytes,proto3" json:"bytes,omitempty"`
-	Crc32C        []uint32               `protobuf:"fixed32,4,rep,packed,name=crc32c,proto3" json:"crc32c,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AdoptRequest) Reset() {
-	*x = AdoptRequest{}
-	mi := &file_taxon_v1_store_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AdoptRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AdoptRequest) ProtoMessage() {}
-
-func (x *AdoptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taxon_v1_store_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AdoptRequest.ProtoReflect.Descriptor instead.
-func (*AdoptRequest) Descriptor() ([]byte, []int) {
-	return file_taxon_v1_store_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *AdoptRequest) GetFile() string {
-	if x != nil {
-		return x.File
-	}
-	return ""
-}
-
-func (x *AdoptRequest) GetKeys() []*Key {
-	if x != nil {
-		return x.Keys
-	}
-	return nil
-}
-
-func (x *AdoptRequest) GetBytes() []uint64 {
-	if x != nil {
-		return x.Bytes
-	}
-	return nil
-}
-
-func (x *AdoptRequest) GetCrc32C() []uint32 {
-	if x != nil {
-		return x.Crc32C
-	}
-	return nil
-}
-
 var File_taxon_v1_store_proto protoreflect.FileDescriptor
 
 const file_taxon_v1_store_proto_rawDesc = "" +
@@ -1107,31 +874,13 @@ const file_taxon_v1_store_proto_rawDesc = "" +
 	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x16\n" +
 	"\x06crc32c\x18\x03 \x01(\rR\x06crc32c\"3\n" +
 	"\bKeyInfos\x12'\n" +
-	"\x05infos\x18\x01 \x03(\v2\x11.taxon.v1.KeyInfoR\x05infos\"\x0f\n" +
-	"\rAttachRequest\"<\n" +
-	"\fAttachResult\x12\x16\n" +
-	"\x06folder\x18\x01 \x01(\tR\x06folder\x12\x14\n" +
-	"\x05proof\x18\x02 \x01(\tR\x05proof\"~\n" +
-	"\fLocateResult\x12\x14\n" +
-	"\x05files\x18\x01 \x03(\tR\x05files\x12\x12\n" +
-	"\x04file\x18\x02 \x03(\rR\x04file\x12\x16\n" +
-	"\x06offset\x18\x03 \x03(\x04R\x06offset\x12\x14\n" +
-	"\x05bytes\x18\x04 \x03(\x04R\x05bytes\x12\x16\n" +
-	"\x06crc32c\x18\x05 \x03(\aR\x06crc32c\"s\n" +
-	"\fAdoptRequest\x12\x12\n" +
-	"\x04file\x18\x01 \x01(\tR\x04file\x12!\n" +
-	"\x04keys\x18\x02 \x03(\v2\r.taxon.v1.KeyR\x04keys\x12\x14\n" +
-	"\x05bytes\x18\x03 \x03(\x04R\x05bytes\x12\x16\n" +
-	"\x06crc32c\x18\x04 \x03(\aR\x06crc32c2\xbc\x03\n" +
+	"\x05infos\x18\x01 \x03(\v2\x11.taxon.v1.KeyInfoR\x05infos2\x93\x02\n" +
 	"\x05Store\x121\n" +
 	"\x03Put\x12\x13.taxon.v1.PutChunks\x1a\x13.taxon.v1.PutResult(\x01\x122\n" +
 	"\x03Get\x12\x14.taxon.v1.GetRequest\x1a\x13.taxon.v1.GetChunks0\x01\x129\n" +
 	"\x06Commit\x12\x17.taxon.v1.CommitRequest\x1a\x16.taxon.v1.CommitResult\x123\n" +
 	"\x04Drop\x12\x15.taxon.v1.DropRequest\x1a\x14.taxon.v1.DropResult\x123\n" +
-	"\x04List\x12\x15.taxon.v1.ListRequest\x1a\x12.taxon.v1.KeyInfos0\x01\x129\n" +
-	"\x06Attach\x12\x17.taxon.v1.AttachRequest\x1a\x16.taxon.v1.AttachResult\x126\n" +
-	"\x06Locate\x12\x14.taxon.v1.GetRequest\x1a\x16.taxon.v1.LocateResult\x124\n" +
-	"\x05Adopt\x12\x16.taxon.v1.AdoptRequest\x1a\x13.taxon.v1.PutResultB\x1eZ\x1ctaxon/proto/taxon/v1;taxonv1b\x06proto3"
+	"\x04List\x12\x15.taxon.v1.ListRequest\x1a\x12.taxon.v1.KeyInfos0\x01B\x1eZ\x1ctaxon/proto/taxon/v1;taxonv1b\x06proto3"
 
 var (
 	file_taxon_v1_store_proto_rawDescOnce sync.Once
@@ -1145,7 +894,7 @@ func file_taxon_v1_store_proto_rawDescGZIP() []byte {
 	return file_taxon_v1_store_proto_rawDescData
 }
 
-var file_taxon_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_taxon_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_taxon_v1_store_proto_goTypes = []any{
 	(*Key)(nil),           // 0: taxon.v1.Key
 	(*PutChunk)(nil),      // 1: taxon.v1.PutChunk
@@ -1161,10 +910,6 @@ var file_taxon_v1_store_proto_goTypes = []any{
 	(*ListRequest)(nil),   // 11: taxon.v1.ListRequest
 	(*KeyInfo)(nil),       // 12: taxon.v1.KeyInfo
 	(*KeyInfos)(nil),      // 13: taxon.v1.KeyInfos
-	(*AttachRequest)(nil), // 14: taxon.v1.AttachRequest
-	(*AttachResult)(nil),  // 15: taxon.v1.AttachResult
-	(*LocateResult)(nil),  // 16: taxon.v1.LocateResult
-	(*AdoptRequest)(nil),  // 17: taxon.v1.AdoptRequest
 }
 var file_taxon_v1_store_proto_depIdxs = []int32{
 	0,  // 0: taxon.v1.PutChunk.key:type_name -> taxon.v1.Key
@@ -1173,28 +918,21 @@ var file_taxon_v1_store_proto_depIdxs = []int32{
 	5,  // 3: taxon.v1.GetChunks.chunks:type_name -> taxon.v1.GetChunk
 	0,  // 4: taxon.v1.KeyInfo.key:type_name -> taxon.v1.Key
 	12, // 5: taxon.v1.KeyInfos.infos:type_name -> taxon.v1.KeyInfo
-	0,  // 6: taxon.v1.AdoptRequest.keys:type_name -> taxon.v1.Key
-	2,  // 7: taxon.v1.Store.Put:input_type -> taxon.v1.PutChunks
-	4,  // 8: taxon.v1.Store.Get:input_type -> taxon.v1.GetRequest
-	7,  // 9: taxon.v1.Store.Commit:input_type -> taxon.v1.CommitRequest
-	9,  // 10: taxon.v1.Store.Drop:input_type -> taxon.v1.DropRequest
-	11, // 11: taxon.v1.Store.List:input_type -> taxon.v1.ListRequest
-	14, // 12: taxon.v1.Store.Attach:input_type -> taxon.v1.AttachRequest
-	4,  // 13: taxon.v1.Store.Locate:input_type -> taxon.v1.GetRequest
-	17, // 14: taxon.v1.Store.Adopt:input_type -> taxon.v1.AdoptRequest
-	3,  // 15: taxon.v1.Store.Put:output_type -> taxon.v1.PutResult
-	6,  // 16: taxon.v1.Store.Get:output_type -> taxon.v1.GetChunks
-	8,  // 17: taxon.v1.Store.Commit:output_type -> taxon.v1.CommitResult
-	10, // 18: taxon.v1.Store.Drop:output_type -> taxon.v1.DropResult
-	13, // 19: taxon.v1.Store.List:output_type -> taxon.v1.KeyInfos
-	15, // 20: taxon.v1.Store.Attach:output_type -> taxon.v1.AttachResult
-	16, // 21: taxon.v1.Store.Locate:output_type -> taxon.v1.LocateResult
-	3,  // 22: taxon.v1.Store.Adopt:output_type -> taxon.v1.PutResult
-	15, // [15:23] is the sub-list for method output_type
-	7,  // [7:15] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	2,  // 6: taxon.v1.Store.Put:input_type -> taxon.v1.PutChunks
+	4,  // 7: taxon.v1.Store.Get:input_type -> taxon.v1.GetRequest
+	7,  // 8: taxon.v1.Store.Commit:input_type -> taxon.v1.CommitRequest
+	9,  // 9: taxon.v1.Store.Drop:input_type -> taxon.v1.DropRequest
+	11, // 10: taxon.v1.Store.List:input_type -> taxon.v1.ListRequest
+	3,  // 11: taxon.v1.Store.Put:output_type -> taxon.v1.PutResult
+	6,  // 12: taxon.v1.Store.Get:output_type -> taxon.v1.GetChunks
+	8,  // 13: taxon.v1.Store.Commit:output_type -> taxon.v1.CommitResult
+	10, // 14: taxon.v1.Store.Drop:output_type -> taxon.v1.DropResult
+	13, // 15: taxon.v1.Store.List:output_type -> taxon.v1.KeyInfos
+	11, // [11:16] is the sub-list for method output_type
+	6,  // [6:11] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_taxon_v1_store_proto_init() }
@@ -1208,7 +946,7 @@ func file_taxon_v1_store_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taxon_v1_store_proto_rawDesc), len(file_taxon_v1_store_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -32,9 +32,6 @@ const (
 	Store_Commit_FullMethodName = "/taxon.v1.Store/Commit"
 	Store_Drop_FullMethodName   = "/taxon.v1.Store/Drop"
 	Store_List_FullMethodName   = "/taxon.v1.Store/List"
-	Store_Attach_FullMethodName = "/taxon.v1.Store/Attach"
-	Store_Locate_FullMethodName = "/taxon.v1.Store/Locate"
-	Store_Adopt_FullMethodName  = "/taxon.v1.Store/Adopt"
 )
 
 // StoreClient is the client API for Store service.
@@ -53,16 +50,6 @@ type StoreClient interface {
 	Drop(ctx context.Context, in *DropRequest, opts ...grpc.CallOption) (*DropResult, error)
 	// List streams the keys (and sizes) that lie in this shard.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[KeyInfos], error)
-	// Attach begins a short circuit: a client that shares the shard's file system reads and
-	// writes values by way of files, and says by Locate and Adopt only which. A shard that
-	// has no files, or is not to show them, answers with gRPC status 12: it offers no such call.
-	Attach(ctx context.Context, in *AttachRequest, opts ...grpc.CallOption) (*AttachResult, error)
-	// Locate tells where values lie in the shard's segments. What a client finds there it
-	// verifies; what it does not, it asks Get for.
-	Locate(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*LocateResult, error)
-	// Adopt is Put of values that lie in a file of the inbox, one behind the other. NotFound
-	// if the shard does not see the file.
-	Adopt(ctx context.Context, in *AdoptRequest, opts ...grpc.CallOption) (*PutResult, error)
 }
 
 type storeClient struct {
@@ -144,36 +131,6 @@ func (c *storeClient) List(ctx context.Context, in *ListRequest, opts ...grpc.Ca
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Store_ListClient = grpc.ServerStreamingClient[KeyInfos]
 
-func (c *storeClient) Attach(ctx context.Context, in *AttachRequest, opts ...grpc.CallOption) (*AttachResult, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(AttachResult)
-	err := c.cc.Invoke(ctx, Store_Attach_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *storeClient) Locate(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*LocateResult, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(LocateResult)
-	err := c.cc.Invoke(ctx, Store_Locate_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *storeClient) Adopt(ctx context.Context, in *AdoptRequest, opts ...grpc.CallOption) (*PutResult, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(PutResult)
-	err := c.cc.Invoke(ctx, Store_Adopt_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // StoreServer is the server API for Store service.
 // All implementations must embed UnimplementedStoreServer
 // for forward compatibility.
@@ -190,16 +147,6 @@ type StoreServer interface {
 	Drop(context.Context, *DropRequest) (*DropResult, error)
 	// List streams the keys (and sizes) that lie in this shard.
 	List(*ListRequest, grpc.ServerStreamingServer[KeyInfos]) error
-	// Attach begins a short circuit: a client that shares the shard's file system reads and
-	// writes values by way of files, and says by Locate and Adopt only which. A shard that
-	// has no files, or is not to show them, answers with gRPC status 12: it offers no such call.
-	Attach(context.Context, *AttachRequest) (*AttachResult, error)
-	// Locate tells where values lie in the shard's segments. What a client finds there it
-	// verifies; what it does not, it asks Get for.
-	Locate(context.Context, *GetRequest) (*LocateResult, error)
-	// Adopt is Put of values that lie in a file of the inbox, one behind the other. NotFound
-	// if the shard does not see the file.
-	Adopt(context.Context, *AdoptRequest) (*PutResult, error)
 	mustEmbedUnimplementedStoreServer()
 }
 
@@ -224,15 +171,6 @@ func (UnimplementedStoreServer) Drop(context.Context, *DropRequest) (*DropResult
 }
 func (UnimplementedStoreServer) List(*ListRequest, grpc.ServerStreamingServer[KeyInfos]) error {
 	return status.Error(codes.Unimplemented, "method List not implemented")
-}
-func (UnimplementedStoreServer) Attach(context.Context, *AttachRequest) (*AttachResult, error) {
-	return nil, status.Error(codes.Unimplemented, "method Attach not implemented")
-}
-func (UnimplementedStoreServer) Locate(context.Context, *GetRequest) (*LocateResult, error) {
-	return nil, status.Error(codes.Unimplemented, "method Locate not implemented")
-}
-func (UnimplementedStoreServer) Adopt(context.Context, *AdoptRequest) (*PutResult, error) {
-	return nil, status.Error(codes.Unimplemented, "method Adopt not implemented")
 }
 func (UnimplementedStoreServer) mustEmbedUnimplementedStoreServer() {}
 func (UnimplementedStoreServer) testEmbeddedByValue()               {}
@@ -320,60 +258,6 @@ func _Store_List_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Store_ListServer = grpc.ServerStreamingServer[KeyInfos]
 
-func _Store_Attach_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(AttachRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(StoreServer).Attach(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Store_Attach_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(StoreServer).Attach(ctx, req.(*AttachRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Store_Locate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(StoreServer).Locate(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Store_Locate_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(StoreServer).Locate(ctx, req.(*GetRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Store_Adopt_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(AdoptRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(StoreServer).Adopt(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Store_Adopt_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(StoreServer).Adopt(ctx, req.(*AdoptRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // Store_ServiceDesc is the grpc.ServiceDesc for Store service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -388,18 +272,6 @@ var Store_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Drop",
 			Handler:    _Store_Drop_Handler,
-		},
-		{
-			MethodName: "Attach",
-			Handler:    _Store_Attach_Handler,
-		},
-		{
-			MethodName: "Locate",
-			Handler:    _Store_Locate_Handler,
-		},
-		{
-			MethodName: "Adopt",
-			Handler:    _Store_Adopt_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -131,7 +131,7 @@ func measure(ctx context.Context, d *drive.Driver, data, tree, rate string, gap 
 		case 0:
 			args = []string{"coordinator", "--listen", at, "--data-root", root}
 		case 1:
-			args = []string{"store", "--coordinator", at, "--listen", address(1) + ":7071", "--short-circuit=false"}
+			args = []string{"store", "--coordinator", at, "--listen", address(1) + ":7071"}
 		}
 		p, err := n.start(ctx, d.Binary(), i, append(args, "--dir", filepath.Join(dir, strconv.Itoa(i)))...)
 		if err != nil {

@@ -556,7 +556,7 @@ func (d *driver) commitSet() method.Outcome {
 // not counted, because the internals' step did not cause it.
 func (d *driver) objectiveRose() bool {
 	low := d.Last.Objective - d.Inner
-	if d.RiseCount == 0 && d.Accepted == 0 || low <= d.Accepted+float64(d.p.RiseTolerance*math.Abs(d.Accepted)) {
+	if d.RiseCount == 0 && d.Accepted == 0 || low <= d.Accepted+float64(d.p.StationaryShare*math.Abs(d.Accepted)) {
 		if d.Accepted == 0 || d.Last.Objective < d.Accepted {
 			d.Accepted = d.Last.Objective
 		}

@@ -45,10 +45,13 @@ type Policy struct {
 	PriceAll uint32
 
 	// PriceSecond is the sweep up to which every second one is priced. It makes the change from all
-	// to few gradual. No rule for 8.
+	// to few gradual. From it on the gap's rate of descent is extrapolated to price the sweep that
+	// should reach the tolerance (see aim): earlier rates are no guide, as the working sets still
+	// change. No rule for 8.
 	PriceSecond uint32
 
-	// PriceEvery is the distance between priced sweeps after PriceSecond. No rule: of 1, 2 and 4,
+	// PriceEvery is the distance between priced sweeps after PriceSecond, and the number of sweeps
+	// over which a stall is measured. No rule: of 1, 2 and 4,
 	// with bands that suit each, 4 took the least CPU time, and 8 gained nothing (decision 8). A
 	// full pass costs an epoch, but what a band misses between two of them costs sweeps.
 	PriceEvery uint32
@@ -68,14 +71,9 @@ type Policy struct {
 	// follow the rules for a job from nothing.
 	WarmDuals bool
 
-	// AimFrom is the first sweep after which the gap's rate of descent is extrapolated to price the
-	// sweep that should reach the tolerance (see aim). Earlier rates are no guide, as the working
-	// sets still change. It equals PriceSecond, since up to then passes are frequent anyway.
-	AimFrom uint32
-
-	// AimShare is the share of the tolerance that an extrapolated gap must fall below. It leaves a
-	// margin for the extrapolation's error, since a wrong guess costs a full pass. No rule for
-	// 0.95.
+	// AimShare is the share of the tolerance that an extrapolated gap must fall below for its sweep
+	// to be priced (see aim). It leaves a margin for the extrapolation's error, since a wrong guess
+	// costs a full pass. No rule for 0.95.
 	AimShare float64
 
 	// Working sets. A full pass keeps the rows with a margin below 1 + band: those that may need a
@@ -157,7 +155,8 @@ type Policy struct {
 
 	// WarmEpochs is the most epochs in the first sweep of a warm start. Duals recovered from
 	// margins need more than a rough sweep. 3 and 8 were no better, and 4 took 57 sweeps in place
-	// of 21 on CLEF (decision 17). With 0 the first sweep is like later ones.
+	// of 21 on CLEF (decision 17). With 0 the first sweep is like later ones. Without internals
+	// FirstEpochs counts.
 	WarmEpochs uint32
 
 	// InnerShare is the share of the whole gap that the inner gaps aim at together, divided evenly
@@ -201,12 +200,9 @@ type Policy struct {
 
 	// PreciseStall is the number of sweeps without a fall of the gap (see BestShare) after which
 	// descents become precise, whatever the tolerance. 60 in place of 16 took 216 sweeps in place
-	// of 32 on NEWS20.
+	// of 32 on NEWS20. Half as many count where the gap is at most PreciseFrom, as float32 is the
+	// likelier cause there; no rule for the half.
 	PreciseStall uint32
-
-	// PreciseStallNear is PreciseStall for a gap of at most PreciseFrom, where float32 is the
-	// likelier cause. No rule for half of it.
-	PreciseStallNear uint32
 
 	// PreciseInnerBelow is the gap at which a large share of inner gaps is put down to float32: in
 	// long descents the tile drifts from y + v by its roundings, and the estimates do not see it. 0
@@ -260,11 +256,7 @@ type Policy struct {
 	// (decision 58). 0 disables the test.
 	Climbs uint32
 
-	// StallEvery is the number of sweeps over which the gap's fall is measured: that between two
-	// priced sweeps, PriceEvery.
-	StallEvery uint32
-
-	// StallShare is the share that the gap must fall below in StallEvery sweeps; else the job keeps
+	// StallShare is the share that the gap must fall below in PriceEvery sweeps; else the job keeps
 	// to families, with which momentum can carry on. 240 sweeps to 1e-4 became 88 (decision 8). It
 	// applies to gaps of at most StallNear.
 	StallShare float64
@@ -339,8 +331,9 @@ type Policy struct {
 	// descents precise, the others leave time for that to show. No rule for 8.
 	StationarySweeps uint32
 
-	// StationaryShare is the share of P up to which a change of P or D counts as none. It is about
-	// ten thousand of float64's roundings, which is what sums over very many rows may lose.
+	// StationaryShare is the share of P up to which a change of P or D counts as none, and a rise of
+	// P as rounding. It is about ten thousand of float64's roundings, which is what sums over very
+	// many rows may lose.
 	StationaryShare float64
 
 	// NoBoundSweeps is the number of sweeps over which P is observed in jobs without a bound D
@@ -352,10 +345,6 @@ type Policy struct {
 	// a bound ends after NoBoundSweeps sweeps. If P falls by a constant factor a sweep, the rest of
 	// its fall is then a small multiple of the last one. No rule for 0.01.
 	NoBoundShare float64
-
-	// RiseTolerance is the share of P up to which a rise counts as rounding. Its rule is
-	// StationaryShare's.
-	RiseTolerance float64
 }
 
 // SampledFrom is the number of instances from which on fresh blocks begin on at most half
@@ -369,31 +358,30 @@ const softC = 0.3
 
 // joint holds the constants for the hinge with internals, from which all others derive.
 var joint = Policy{
-	FirstPriced: 1, PriceAll: 4, PriceSecond: 8, PriceEvery: 4, WarmPriced: 8, WarmDuals: true, AimFrom: 8, AimShare: 0.95,
+	FirstPriced: 1, PriceAll: 4, PriceSecond: 8, PriceEvery: 4, WarmPriced: 8, WarmDuals: true, AimShare: 0.95,
 	FirstBand: 0.02, FirstBands: 1, Band: 0.15, WarmBand: 0.15, WarmBands: 3,
 	Epochs: 3, RoughSweeps: 2, MaxEpochs: 50, EpochLimit: 6400, SlowShare: 0.3, SlowFrom: 2, WarmEpochs: 20,
 	InnerShare: 0.02, WarmInnerShare: 0.08,
-	PreciseBelow: 5e-5, PreciseFrom: 1e-2, PreciseStall: 16, PreciseStallNear: 8, PreciseInnerBelow: 1e-3,
+	PreciseBelow: 5e-5, PreciseFrom: 1e-2, PreciseStall: 16, PreciseInnerBelow: 1e-3,
 	PreciseInnerShare: 0.9, PreciseInnerRise: 0.01,
 	MomentumFrom: 3, WarmMomentumFrom: 1, WarmPlainAbove: 0.25, JacobiDamping: 0.8,
 	FullAfter: 4, Follower: 0.01, Climbs: 2, AnewAbove: 0.5, StallFrom: 16, StallShare: 0.7, StallFar: 0.7,
-	StallNear: 1e-2, StallEvery: 4,
+	StallNear: 1e-2,
 	BestShare: 0.8, CycleSweeps: 40, CycleWorse: 1.5, SafeguardSweeps: 300, GiveUpSweeps: 1000, StationarySweeps: 8,
 	StationaryShare: 1e-12,
-	NoBoundSweeps:   10, NoBoundShare: 0.01, RiseTolerance: 1e-12,
+	NoBoundSweeps:   10, NoBoundShare: 0.01,
 }
 
 // flat holds the constants for the hinge without internals, where each terminal is a problem of its own.
 var flat = joint.with(func(p *Policy) {
 	// Every sweep is priced, and nothing moves but a block's own duals.
 	p.FirstBand, p.Band, p.WarmBand = 0, 0, 0
-	p.RoughSweeps, p.WarmEpochs, p.FirstEpochs, p.MinMaxEpochs = 0, 0, 6, 400
+	p.RoughSweeps, p.FirstEpochs, p.MinMaxEpochs = 0, 6, 400
 	p.ToleranceShare = 0.9
 	p.PreciseSweep, p.PreciseInnerBelow, p.PreciseRise = 2, 0, 1e-3
 })
 
-// policies holds the constants by loss, and by whether there are internals. FirstPriced and
-// SparsePriced have no effect in flat ones.
+// policies holds the constants by loss, and by whether there are internals.
 var policies = map[string]struct{ joint, flat Policy }{
 	"hinge": {joint.with(func(p *Policy) { p.SampleBand, p.StallFar = -0.03, 0.8 }), flat},
 	"squared-hinge": {
@@ -402,17 +390,16 @@ var policies = map[string]struct{ joint, flat Policy }{
 			p.FirstBands, p.Band = 3, 0.05
 			p.RoughEpochs = 1
 		}),
-		flat.with(func(p *Policy) { p.FirstPriced, p.SparsePriced = 2, 2 }),
+		flat,
 	},
 	"logistic": {
 		joint.with(func(p *Policy) {
-			p.PreciseInnerBelow, p.Follower, p.Climbs, p.AnewAbove, p.SparsePriced, p.WarmDuals = 0, 0, 0, 0, 2, false
+			p.Follower, p.Climbs, p.AnewAbove, p.SparsePriced, p.WarmDuals = 0, 0, 0, 2, false
 			// With half of the bound momentum from the start lets P rise.
 			p.Share, p.MomentumFrom = 0.7, 1
 		}),
 		flat.with(func(p *Policy) {
-			p.FirstInnerShare, p.FirstEpochs, p.MinMaxEpochs = true, 0, 0 // Newton's steps are few
-			p.PreciseRise, p.WarmDuals = 0, false
+			p.FirstInnerShare, p.MinMaxEpochs, p.WarmDuals = true, 0, false // Newton's steps are few
 		}),
 	},
 }

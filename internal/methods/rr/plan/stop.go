@@ -46,7 +46,7 @@ func (d *driver) certify() error {
 // counts as one over four.
 func (d *driver) aim(gap float64) {
 	d.Aim = 0
-	if !d.Certified || d.LastSweep == 0 || !(gap < d.Last.Gap) || d.Sweep < d.p.AimFrom {
+	if !d.Certified || d.LastSweep == 0 || !(gap < d.Last.Gap) || d.Sweep < d.p.PriceSecond {
 		return
 	}
 	ratio := gap / d.Last.Gap
@@ -83,7 +83,7 @@ func (d *driver) adapt(rise float64) {
 	wanted := d.gap < d.p.PreciseBelow && d.Last.Gap <= d.p.PreciseFrom && d.Sweep >= d.p.PreciseSweep
 	stallSweeps := d.p.PreciseStall
 	if d.Best <= d.p.PreciseFrom {
-		stallSweeps = d.p.PreciseStallNear
+		stallSweeps /= 2
 	}
 	gap := d.Primal - d.Dual
 	dualStalled := d.p.PreciseRise > 0 && rise < float64(d.p.PreciseRise*gap)
@@ -123,12 +123,12 @@ func (d *driver) primalSettled() bool {
 	return moved < float64(d.p.NoBoundShare*d.gap*d.Last.Objective)
 }
 
-// stalled reports whether the gap fell too little since Policy.StallEvery sweeps ago, or a little
+// stalled reports whether the gap fell too little since Policy.PriceEvery sweeps ago, or a little
 // earlier. A gap that rose by more than it should have fallen is no stall: the steps were too long,
 // and the safeguard or a restart of the momentum deals with that. Additional sweeps that are priced
 // for an evaluation do not count, so that the verdict does not come earlier by them.
 func (d *driver) stalled() bool {
-	if d.noBound || d.Sweep < d.MarkSweep+d.p.StallEvery {
+	if d.noBound || d.Sweep < d.MarkSweep+d.p.PriceEvery {
 		return false
 	}
 	mark, share := d.Mark, d.p.StallShare
