@@ -34,9 +34,6 @@ func (o *clientOptions) dial(ctx context.Context, a *app) (*client.Client, error
 	if err := needCoordinator(o.Verb, o.Coordinator); err != nil {
 		return nil, err
 	}
-	if err := driverGone(ctx, o.Verb, o.Coordinator); err != nil {
-		return nil, err
-	}
 	o.Tell, o.Describe = a.ui, describeModel
 	return client.Dial(ctx, o.Options)
 }

@@ -12,15 +12,14 @@ import (
 func TestOutSparesNeighbours(t *testing.T) {
 	vars := map[string]string{"DATA": writeText(t, "t.svm", graphData), "M": animals(t, 10)}
 	lines := map[string]string{
-		"train --data $DATA --out $OUT":                             ".train",
-		"train --data $DATA --out $OUT --force":                     ".train",
-		"tune --data $DATA --out $OUT --C 1 --folds 2":              ".train",
-		"ingest --data $DATA --out $OUT":                            ".part",
-		"ingest --data $DATA --out $OUT --force":                    ".part",
-		"export --model $M --format model --out $OUT":               ".part",
-		"export --model $M --out $OUT/":                             ".part",
-		"generate --scale 0.0001 --out $OUT":                        ".part",
-		"submit --engine mapreduce --data $DATA --out $OUT --quiet": ".driver",
+		"train --data $DATA --out $OUT":                ".train",
+		"train --data $DATA --out $OUT --force":        ".train",
+		"tune --data $DATA --out $OUT --C 1 --folds 2": ".train",
+		"ingest --data $DATA --out $OUT":               ".part",
+		"ingest --data $DATA --out $OUT --force":       ".part",
+		"export --model $M --format model --out $OUT":  ".part",
+		"export --model $M --out $OUT/":                ".part",
+		"generate --scale 0.0001 --out $OUT":           ".part",
 	}
 	for line, suffix := range lines {
 		for _, file := range []bool{false, true} {

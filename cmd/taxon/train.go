@@ -64,7 +64,7 @@ func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
 }
 
 func (o *trainOptions) validate() error {
-	return option.Join(o.Validate("train"), o.checkMapReduce("train"))
+	return option.Join(o.Validate("train"), o.checkMapReduce())
 }
 
 func (o *trainOptions) defineFlags(cmd *cobra.Command) {
@@ -73,7 +73,7 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 	o.jobFlags(cmd)
 	o.warmFlags(cmd)
 	o.resourceFlags(cmd)
-	o.mr.flags(cmd, engineEmbedded, engineEmbedded, engineMapReduce)
+	o.mr.flags(cmd)
 	flagGroup(cmd, "Watching", func(f *pflag.FlagSet) {
 		f.StringVar(&o.watch.Addr, "watch-address", "", "show the training in a browser while it runs, at http://`ADDR`/ "+
 			"(host:port; port 0: any), as a coordinator's page; beyond loopback it needs TLS and identities (see `taxon help "+
@@ -203,8 +203,7 @@ func (o *trainOptions) options(a *app) *train.Options {
 		return evaluate.Run(ctx, e, progress.Discard{}) // the training's line is on the screen
 	}
 	if o.mr.on() {
-		t.Remote = &driver.Training{Options: o.mr.Options, Threads: o.Threads, UI: a.ui,
-			Driver: driver.Driver{Dir: o.mr.drive, Job: o.mr.driveID, Out: o.Out}}
+		t.Remote = &driver.Training{Options: o.mr.Options, Threads: o.Threads, UI: a.ui}
 	}
 	return &t
 }

@@ -277,12 +277,6 @@ type RemoteRunner interface {
 	// Configure sets up the engine so that its tasks run elsewhere, and returns the training's job
 	// name. from is the checkpoint to continue from. It is nil for a new training.
 	Configure(ctx context.Context, t *Training, from *engine.Checkpoint, c *engine.Config) (job string, err error)
-	// Started is called when the engine runs.
-	Started(e *engine.Engine) error
-	// Resumed is called when a job continues from a checkpoint.
-	Resumed(job string)
-	// Saw is called with each status of the job.
-	Saw(st *taxonv1.JobStatus)
 	// Follow is called once, before the training begins. The runner calls moved, from any
 	// goroutine, with the progress of the tasks that run now, in words.
 	Follow(moved func(text string))
@@ -290,7 +284,7 @@ type RemoteRunner interface {
 	// otherwise nil.
 	Refused() error
 	// Ended is called at the end of the training if Configure was called, even if that failed.
-	Ended(report *model.Report, err error)
+	Ended()
 }
 
 // IngestLines shows a progress line for each phase of an ingest. The caller calls end after the

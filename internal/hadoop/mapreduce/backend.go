@@ -31,9 +31,6 @@ type Config struct {
 	Note func(format string, args ...any)
 	// Pause is the pause before a failed job is run again; 0: 10 s.
 	Pause time.Duration
-	// Accepted is called when a job has begun to run elsewhere, or has succeeded; nil: not
-	// called.
-	Accepted func()
 	// Began is called when a job has begun to run elsewhere under an id, and Moved with how far it is; nil:
 	// not called.
 	Began func(name, id string)
@@ -71,9 +68,6 @@ func New(ctx context.Context, c Config) (*Backend, error) {
 		c.Moved = func(string, string) {}
 	}
 	c.Pause = cmp.Or(c.Pause, defaultPause)
-	if c.Accepted == nil {
-		c.Accepted = func() {}
-	}
 	b := &Backend{config: c, dir: folder(c.Dir), limits: store.Limits{}.WithDefaults(), seconds: map[item]float64{}}
 	b.values = newValues(b.dir)
 	if err := fs.MkdirAll(b.dir.steps()); err != nil {

@@ -115,11 +115,11 @@ func (u *UI) Note(format string, args ...any) {
 	}
 }
 
-// WarningLead is the prefix of a warning.
-const WarningLead = "taxon: warning: "
+// warningLead is the prefix of a warning.
+const warningLead = "taxon: warning: "
 
 // Warn prints a line about something that the user may want to change, even if Quiet.
-func (u *UI) Warn(format string, args ...any) { u.say(WarningLead, format, args...) }
+func (u *UI) Warn(format string, args ...any) { u.say(warningLead, format, args...) }
 
 func (u *UI) say(lead, text string, args ...any) {
 	u.mu.Lock()
