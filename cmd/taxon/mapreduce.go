@@ -1,14 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"taxon/internal/data/dataset"
+	"taxon/internal/fs"
 	"taxon/internal/hadoop/mapreduce"
 	"taxon/internal/hadoop/mapreduce/driver"
+	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -19,47 +24,96 @@ const (
 	engineMapReduce = "mapreduce"
 )
 
-// mapReduceOptions are the flags of the MapReduce engine.
+// mapReduceOptions are the flags of the MapReduce engine, and the settings of --hadoop-conf.
 type mapReduceOptions struct {
 	mapreduce.Options
 	engine string
+	conf   string // path of --hadoop-conf; "": none
 }
 
 // on says whether the training runs as MapReduce jobs.
 func (o *mapReduceOptions) on() bool { return o.engine == engineMapReduce }
 
 func (o *mapReduceOptions) flags(cmd *cobra.Command) {
+	o.Options = mapreduce.Options{Runner: mapreduce.RunnerAuto, Cores: 1}
 	flagGroup(cmd, "MapReduce", func(f *pflag.FlagSet) {
-		choiceFlag(f, &o.engine, "engine", engineEmbedded, []string{engineEmbedded, engineMapReduce}, "what runs the tasks; mapreduce: each sweep is a MapReduce job")
-		choiceFlag(f, &o.Runner, "runner", mapreduce.RunnerAuto, []string{mapreduce.RunnerAuto, mapreduce.RunnerProcesses,
-			mapreduce.RunnerHadoop, mapreduce.RunnerYARN},
-			"processes of this machine, Hadoop's own local runner, or a YARN cluster; auto: YARN where mapred-site.xml in "+
-				"HADOOP_CONF_DIR says so, else processes")
-		f.StringVar(&o.State, "state", "", "`DIR` for the state between two sweeps (default: next to the model); with "+
-			"YARN an hdfs:// path")
-		f.StringVar(&o.Mapred, "mapred", "", "Hadoop's `COMMAND` mapred (default: of HADOOP_HOME, else on the PATH)")
-		f.StringVar(&o.Queue, "queue", "", "YARN's `QUEUE` for the jobs")
-		f.StringArrayVar(&o.Properties, "hadoop-property", nil, "a further property `NAME=VALUE` of the jobs; repeated")
-		bytesFlag(f, &o.Memory, "task-memory", 0, "`SIZE` of a task's container, its JVM's 400 MiB aside "+
-			"(default: estimated)")
-		intFlag(f, &o.Cores, "task-cores", 1, 1, 1024, "`N` cores of a task")
-		intFlag(f, &o.Maps, "map-tasks", 0, 0, 100_000, "`N` map tasks of a job; 0: as many as the work needs, on YARN at "+
-			"most 64, else at most one a core")
-		intFlag(f, &o.Reduces, "reduce-tasks", 0, 0, 100_000, "`N` reduce tasks of a job; 0: half as many as the job has "+
-			"map tasks; never more than feature ranges")
+		choiceFlag(f, &o.engine, "engine", engineEmbedded, []string{engineEmbedded, engineMapReduce},
+			"what runs the tasks: this process, or a MapReduce job per sweep")
+		f.StringVar(&o.conf, "hadoop-conf", "", "settings of the MapReduce jobs: a `FILE` of lines `name: value` (queue, "+
+			"task-memory, ..., properties of Hadoop), see docs/mapreduce.md")
 	})
+}
+
+// settings defines what a file of --hadoop-conf may set beside properties of Hadoop.
+func (o *mapReduceOptions) settings() *pflag.FlagSet {
+	f := pflag.NewFlagSet("hadoop-conf", pflag.ContinueOnError)
+	choiceFlag(f, &o.Runner, "runner", o.Runner, mapreduce.Runners, "")
+	f.StringVar(&o.State, "state", "", "")
+	f.StringVar(&o.Mapred, "mapred", "", "")
+	f.StringVar(&o.Queue, "queue", "", "")
+	bytesFlag(f, &o.Memory, "task-memory", 0, "")
+	intFlag(f, &o.Cores, "task-cores", o.Cores, 1, 1024, "")
+	intFlag(f, &o.Maps, "map-tasks", 0, 0, 100_000, "")
+	intFlag(f, &o.Reduces, "reduce-tasks", 0, 0, 100_000, "")
+	return f
+}
+
+// read takes the settings from the file of --hadoop-conf. It reports all mistakes together.
+func (o *mapReduceOptions) read(ctx context.Context) error {
+	if o.conf == "" || !o.on() {
+		return nil
+	}
+	data, err := fs.ReadBounded(ctx, o.conf, maxJobFile)
+	if err != nil {
+		return err
+	}
+	if bytes.Contains(data, []byte("<configuration")) {
+		return fs.Inputf(o.conf, 0, "this is Hadoop's own configuration, which is read from the folder in HADOOP_CONF_DIR: "+
+			"give lines `name: value`")
+	}
+	lines, err := parseSettings(o.conf, data)
+	if err != nil {
+		return err
+	}
+	f := o.settings()
+	var names []string
+	f.VisitAll(func(s *pflag.Flag) { names = append(names, s.Name) })
+	var errs []error
+	for _, l := range lines {
+		wrong := func(format string, args ...any) {
+			errs = append(errs, fs.Inputf(o.conf, l.line, l.name+": "+format, args...))
+		}
+		s, bad := f.Lookup(l.name), (*pflag.InvalidValueError)(nil)
+		switch {
+		case len(l.values) != 1:
+			wrong("give one value")
+		case s == nil && strings.Contains(l.name, "."):
+			o.Properties = append(o.Properties, l.name+"="+l.values[0])
+		case s == nil && format.Nearest(l.name, names) != "":
+			wrong("unknown setting: did you mean %s?", format.Nearest(l.name, names))
+		case s == nil:
+			wrong("unknown setting: there are %s, and Hadoop's properties, whose names have a dot", strings.Join(names, ", "))
+		case errors.As(f.Set(l.name, l.values[0]), &bad):
+			wrong("%s: %s", format.QuoteIfNeeded(l.values[0]), valueProblem(bad))
+		}
+	}
+	if errs == nil && o.State != "" {
+		o.State, err = fs.Canonical(besideFile(o.conf, o.State))
+		errs = append(errs, err)
+	}
+	return option.Join(errs...)
 }
 
 // checkMapReduce refuses combinations that can't work, and decides what auto means.
 func (o *trainOptions) checkMapReduce() error {
-	switch name := o.mr.Given(); {
+	switch {
 	case o.mr.on() && o.Store == "badger":
 		return option.Errorf("train: --store badger: leave it out with --engine mapreduce, whose values are in the state " +
 			"folder")
 	case o.mr.on():
 		return driver.AboutOptions("train", o.mr.Check())
-	case name != "":
-		return option.Errorf("train: --%s: is for --engine mapreduce: add that, or leave this out", name)
+	case o.mr.conf != "":
+		return option.Errorf("train: --hadoop-conf: is for --engine mapreduce: add that, or leave this out")
 	}
 	return nil
 }

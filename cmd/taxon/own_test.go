@@ -54,11 +54,12 @@ func TestOutSparesNeighbours(t *testing.T) {
 func TestTrainSparesModel(t *testing.T) {
 	dir := t.TempDir()
 	vars := map[string]string{"DATA": writeText(t, "t.svm", graphData), "OUT": filepath.Join(dir, "x"), "DIR": dir}
+	vars["CONF"] = writeText(t, "hadoop.yaml", "state: "+dir+"\n")
 	if code, _, stderr := runTaxon(t, "", "train --data $DATA --out $OUT.train", vars); code != 0 {
 		t.Fatal(stderr)
 	}
 	for _, line := range []string{"train --data $DATA --out $OUT", "tune --data $DATA --out $OUT --C 1 --folds 2",
-		"train --data $DATA --out $OUT-2 --engine mapreduce --state $DIR --force"} {
+		"train --data $DATA --out $OUT-2 --engine mapreduce --hadoop-conf $CONF --force"} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q", line, code, stderr)
 		}

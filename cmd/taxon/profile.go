@@ -43,12 +43,20 @@ func readProfile(cmd *cobra.Command) error {
 		if f == nil || f.Changed || name == "coordinator" && os.Getenv(envCoordinator) != "" {
 			continue
 		}
-		if name != "coordinator" && !filepath.IsAbs(value) && !fs.IsRemote(value) {
-			value = filepath.Join(filepath.Dir(path), value)
+		if name != "coordinator" {
+			value = besideFile(path, value)
 		}
 		if err := f.Value.Set(value); err != nil {
 			return option.Errorf("%s: %w", path, err)
 		}
 	}
 	return nil
+}
+
+// besideFile is a path that a file names: relative to the file's folder, unless that is in HDFS.
+func besideFile(file, path string) string {
+	if filepath.IsAbs(path) || fs.IsRemote(path) || fs.IsRemote(file) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(file), path)
 }

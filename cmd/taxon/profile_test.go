@@ -35,7 +35,7 @@ func TestHelpTrimmed(t *testing.T) {
 	_, all, _ := runTaxon(t, "", "help train --all", nil)
 	_, own, _ := runTaxon(t, "", "help train --method hblr-m1", nil)
 	if !strings.Contains(own, "--prior-scale") || !strings.Contains(own, "--data ") || strings.Contains(own, "--C ") ||
-		strings.Contains(own, "--stiffness") || strings.Contains(own, "--hadoop-property") {
+		strings.Contains(own, "--stiffness") || strings.Contains(own, "--hadoop-conf") {
 		t.Errorf("of a method: %s", own)
 	}
 	for line, want := range map[string]string{"help train --method hblr": "use one of rr-svm",

@@ -210,6 +210,9 @@ func (o *trainOptions) options(a *app) *train.Options {
 
 // runTrain is the verb: it trains, evaluates if asked to, and prints the report.
 func runTrain(ctx context.Context, a *app, o *trainOptions) error {
+	if err := o.mr.read(ctx); err != nil {
+		return err
+	}
 	if err := o.validate(); err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func TestNothingToLearn(t *testing.T) {
 	var trials []trial
 	add := func(what, text, flags, says string) {
 		for _, verb := range []string{"train --out m", "tune --out t --folds 2", "train --out m --method bsvm",
-			"train --out m --engine mapreduce --runner processes", "train --out m --hierarchy xy.txt",
+			"train --out m --engine mapreduce", "train --out m --hierarchy xy.txt",
 			"train --out m --graph xy.txt"} {
 			trials = append(trials, trial{name: what + ", " + verb, files: map[string]string{"bad.svm": text,
 				"xy.txt": "r x\nr y\nr a\n"}, args: verb + " --data bad.svm" + flags, at: "bad.svm: ", says: says})

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// mapReduce are the flags of a training by processes of this machine, of few sweeps.
-var mapReduce = []string{"--engine", "mapreduce", "--runner", "processes"}
+// mapReduce are the flags of a training by processes of this machine.
+var mapReduce = []string{"--engine", "mapreduce"}
 
 // few keeps a training short.
 var few = []string{"--gap", "1e-6", "--max-sweeps", "4"}
@@ -31,9 +31,12 @@ func TestMapReduce(t *testing.T) {
 		append(warm, mapReduce...)...)...)); r.WeightsSHA256 != want.WeightsSHA256 {
 		t.Errorf("from a warm start %+v, embedded %+v", r, want)
 	}
-	refused(t, taxon(t, append(training(at("x"), mapReduce...), "--queue", "q")...), 2, "only YARN has queues")
-	refused(t, taxon(t, append(training(at("x"), mapReduce...), "--hadoop-property", "q")...), 2, "give NAME=VALUE")
-	if names, err := os.ReadDir(dir); err != nil || len(names) != 4 {
+	conf := at("hadoop.yaml")
+	if err := os.WriteFile(conf, []byte("queue: q\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, taxon(t, append(training(at("x"), mapReduce...), "--hadoop-conf", conf)...), 2, "only YARN has queues")
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 5 {
 		t.Errorf("left behind: %v (%v)", names, err)
 	}
 }

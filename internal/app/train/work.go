@@ -177,7 +177,7 @@ func (w *Work) HasCheckpoint() bool {
 }
 
 // keepState puts the checkpoint of a training that runs elsewhere into its state folder. A folder
-// given with --state that holds something else belongs to the user, and is refused.
+// that the user named and that holds something else belongs to the user, and is refused.
 func (w *Work) keepState(there RemoteRunner, force bool) error {
 	dir, err := there.State(w.Keep)
 	if err != nil {
@@ -185,8 +185,8 @@ func (w *Work) keepState(there RemoteRunner, force bool) error {
 	}
 	other, err := otherThan(dir, "job", "state", "steps", "runs", "data", "taxon")
 	if err == nil && other != "" {
-		err = option.Errorf("train: ‹state=%s›: holds %q, which is no part of a training's state: give a folder of its own",
-			dir, other)
+		err = option.Errorf("train: state folder %s: holds %q, which is no part of a training's state: give a folder "+
+			"of its own", dir, other)
 	}
 	if err == nil && force {
 		err = fs.RemoveAll(dir)
