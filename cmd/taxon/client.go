@@ -16,7 +16,10 @@ import (
 )
 
 // clientOptions are the flags of the verbs that call a cluster.
-type clientOptions struct{ client.Options }
+type clientOptions struct {
+	client.Options
+	profile string // path; "": none
+}
 
 // flags defines the options as the last group of a verb's help.
 func (o *clientOptions) flags(cmd *cobra.Command) {
@@ -25,12 +28,15 @@ func (o *clientOptions) flags(cmd *cobra.Command) {
 		coordinatorFlag(f, &o.Coordinator)
 		f.DurationVar(&o.Patience, "patience", 15*time.Second, "how long to keep calling a coordinator that "+
 			"does not answer: `TIME`")
-		o.Security.AddClientFlags(f)
+		clusterProfile(f, &o.profile)
 	})
 }
 
 // dial prepares the connection; the first call makes it.
 func (o *clientOptions) dial(ctx context.Context, a *app) (*client.Client, error) {
+	if err := readProfile(ctx, o.profile, &o.Coordinator, &o.Security); err != nil {
+		return nil, err
+	}
 	if err := needCoordinator(o.Verb, o.Coordinator); err != nil {
 		return nil, err
 	}

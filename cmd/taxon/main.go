@@ -118,7 +118,7 @@ func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reade
 		style: console.NewStyle(out), args: args, terminal: onTerminal(in, errw)}
 	if os.Getenv(envMarkOptions) != "" {
 		os.Unsetenv(envMarkOptions) // it is not meant for the processes that this one starts
-		a.ui.Options = func(text string) string { return text }
+		a.marked, a.ui.Options = true, func(text string) string { return text }
 	}
 	defer func() {
 		if r := recover(); fs.IsFault(r) {

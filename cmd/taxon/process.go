@@ -23,8 +23,7 @@ const envCoordinator = "TAXON_COORDINATOR"
 // coordinatorFlag defines --coordinator.
 func coordinatorFlag(f *pflag.FlagSet, p *string) {
 	f.StringVar(p, "coordinator", os.Getenv(envCoordinator), "`ADDR` (host:port) of the coordinator, or the hdfs:// "+
-		"file in which it says where it is (default "+envCoordinator+", or "+envProfile+", a file of lines FLAG: VALUE "+
-		"with this, --tls-ca, --tls-cert, --tls-key and --token-file)")
+		"file in which it says where it is (default "+envCoordinator+")")
 	f.Lookup("coordinator").DefValue = "" // the environment's value belongs in no help text
 }
 

@@ -49,6 +49,8 @@ type app struct {
 	args     []string // of the command line, without the program's name
 	// of a process that writes lines of JSON and nothing else; nil of others
 	log *slog.Logger
+	// marked: texts keep options as ‹cutoff=0.5›, for the program that reads them
+	marked bool
 }
 
 // commandLine is the typed command, quoted for a shell: for hints on how to continue with it.
@@ -134,9 +136,7 @@ func newRootCmd(a *app, verbs []named) *cobra.Command {
 			if err := checkRequired(cmd); err != nil {
 				return err
 			}
-			if err := readProfile(cmd); err != nil {
-				return err
-			}
+			namesProfile(a, cmd)
 			if err := canonicalPaths(cmd); err != nil {
 				return err
 			}
@@ -356,6 +356,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		name := unknown.GetSpecifiedName()
 		if unknown.GetSpecifiedShortnames() != "" {
 			return option.Errorf("%sunknown flag -%s: flags have two dashes, see `%s`", at, name, help)
+		}
+		if isSetting(name) && cmd.Flags().Lookup(profileFlag) != nil {
+			return option.Errorf("%sunknown flag --%s: it is a setting of --profile, see `%s`", at, name, help)
 		}
 		if s := format.Nearest(name, flagNames(cmd)); s != "" {
 			return option.Errorf("%sunknown flag --%s: did you mean --%s?", at, name, s)

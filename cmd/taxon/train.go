@@ -35,7 +35,8 @@ type trainOptions struct {
 	mr         mapReduceOptions
 
 	watch metrics.Options // where the page is shown
-	sec   secure.Options  // of the page
+	// path of the profile with the page's security; "": none
+	profile string
 }
 
 func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
@@ -78,18 +79,26 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 		f.StringVar(&o.watch.Addr, "watch-address", "", "show the training in a browser while it runs, at http://`ADDR`/ "+
 			"(host:port; port 0: any), as a coordinator's page; beyond loopback it needs TLS and identities (see `taxon help "+
 			"certs`) (default nowhere)")
-		o.sec.AddFlags(f)
+		f.StringVar(&o.profile, profileFlag, "", "certificates and tokens of that page: a `FILE` of lines `name: value`, "+
+			"as for verbs that call a cluster")
 	})
 }
 
 // watched shows the training on a page while it runs. Call end when it is over.
 func (o *trainOptions) watched(ctx context.Context, a *app, t *train.Options) (end func(), err error) {
+	if o.watch.Addr == "" && o.profile != "" {
+		return nil, option.Errorf("train: --profile: is for --watch-address: add that, or leave this out")
+	}
 	if o.watch.Addr == "" {
 		return func() {}, nil
 	}
+	var sec secure.Options
+	if err := readProfile(ctx, o.profile, nil, &sec); err != nil {
+		return nil, err
+	}
 	p := page.New(nil)
 	o.watch.Flag = "watch-address"
-	shown, err := metrics.NewProcess("train", readVersion().Version).Serve(ctx, o.watch, o.sec, nil, p.Extra())
+	shown, err := metrics.NewProcess("train", readVersion().Version).Serve(ctx, o.watch, sec, nil, p.Extra())
 	if err != nil {
 		return nil, option.Errorf("train: %w", err)
 	}

@@ -311,8 +311,8 @@ func TestExplain(t *testing.T) {
 			"this cluster's largest have 16"},
 		{"Job job_1_0003 failed with state KILLED due to: The required MAP capability is more than the supported max " +
 			"container capability in the cluster. Killing the Job. mapResourceRequest: <memory:409, vCores:300> " +
-			"maxContainerCapability:<memory:16384, vCores:16>", "", settingCores + ": a task's container would have 300 cores, this " +
-			"cluster's largest have 16"},
+			"maxContainerCapability:<memory:16384, vCores:16>", "", settingCores + ": a task's container would have 300 " +
+			"cores, this cluster's largest have 16"},
 		{"Caused by: org.apache.hadoop.yarn.exceptions.InvalidResourceRequestException: Invalid resource request! Cannot " +
 			"allocate containers as requested resource is greater than maximum allowed allocation. Requested resource " +
 			"type=[memory-mb], Requested resource=<memory:9000, vCores:1>, maximum allowed allocation=<memory:8192, " +

@@ -30,6 +30,17 @@ func Flags(text string) string {
 	})
 }
 
+// Replace writes the options for which write returns true, and leaves the others.
+func Replace(text string, write func(name, value string) (string, bool)) string {
+	return named.ReplaceAllStringFunc(text, func(s string) string {
+		name, value := parse(s)
+		if text, ok := write(name, strings.TrimPrefix(value, "=")); ok {
+			return text
+		}
+		return s
+	})
+}
+
 // command is a command line within a text, which is written with flags everywhere.
 var command = regexp.MustCompile("`taxon [^`]*`")
 
