@@ -62,8 +62,8 @@ func newExportCmd(a *app) *cobra.Command {
 		f.StringVar(&o.job, "job", "", "a cluster's finished job: its `ID`")
 		f.StringVar(&o.Data.Path, "data", "", "labelled instances to measure --threshold auto on, best not those of the "+
 			"training: a `FILE` or a folder made by ingest")
-		formatFlag(f, &o.Data.Table)
 	})
+	optionGroup(cmd, "Input", func(f *pflag.FlagSet) { formatOption(f, &o.Data.Table) })
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		choiceFlag(f, &o.Format, "format", "text", append(slices.Clone(export.Formats), "taxon"),
 			"format of the weights: `NAME` is "+strings.Join(export.Formats, ", ")+"; taxon is another name for model")

@@ -26,6 +26,7 @@ import (
 	_ "taxon/internal/methods/all" // register themselves
 	"taxon/internal/ui/console"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 func main() {
@@ -118,7 +119,7 @@ func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reade
 		style: console.NewStyle(out), args: args, terminal: onTerminal(in, errw)}
 	if os.Getenv(envMarkOptions) != "" {
 		os.Unsetenv(envMarkOptions) // it is not meant for the processes that this one starts
-		a.marked, a.ui.Options = true, func(text string) string { return text }
+		a.marked, a.ui.Options = true, option.Commands
 	}
 	defer func() {
 		if r := recover(); fs.IsFault(r) {

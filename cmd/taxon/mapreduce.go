@@ -108,7 +108,7 @@ func (o *mapReduceOptions) read(ctx context.Context) error {
 func (o *trainOptions) checkMapReduce() error {
 	switch {
 	case o.mr.on() && o.Store == "badger":
-		return option.Errorf("train: --store badger: leave it out with --engine mapreduce, whose values are in the state " +
+		return option.Errorf("train: --x store=badger: leave it out with --engine mapreduce, whose values are in the state " +
 			"folder")
 	case o.mr.on():
 		return driver.AboutOptions("train", o.mr.Check())

@@ -29,7 +29,7 @@ func TestHadoopConf(t *testing.T) {
 		engine + "$Q":     {"train: queue research: only YARN has queues: set runner: yarn in --hadoop-conf"},
 		engine + "$OUT.x": {"m.x: no such file"},
 		"train --data $DATA --out $OUT --hadoop-conf $CONF": {"--hadoop-conf: is for --engine mapreduce"},
-		engine + "$CONF --store badger":                     {"--store badger: leave it out"},
+		engine + "$CONF --x store=badger":                   {"--x store=badger: leave it out"},
 	} {
 		code, _, stderr := runTaxon(t, "", line, vars)
 		if code != exitUsage || strings.Count(stderr, "\n") != len(want) {

@@ -80,7 +80,7 @@ func threadsFlag(f *pflag.FlagSet, threads *int) {
 func predictiveFlag(f *pflag.FlagSet, p *bool) {
 	f.BoolVar(p, "predictive", false, "models of "+strings.Join(registry.Precise(false), ", ")+": predict with what the "+
 		"training left uncertain, by each class's variances, instead of by the means alone. With a binary likelihood and "+
-		"--inference map, probabilities are less sure of themselves far from the training data; else they follow [NIPS] "+
+		"--x inference=map, probabilities are less sure of themselves far from the training data; else they follow [NIPS] "+
 		"equation 5, which counts the predicted label as evidence, so that they are often surer")
 }
 

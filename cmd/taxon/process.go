@@ -134,7 +134,7 @@ func snapshotFlags(f *pflag.FlagSet, dir *string, every *int, pause *time.Durati
 		"alone: what lost shards held is taken from there, and `taxon restore` puts jobs onto another "+
 		"cluster (default: none)")
 	intFlag(f, every, "snapshot-every", 0, 0, math.MaxInt32, "`N` sweeps between them (default: what each job asks for "+
-		"with --checkpoint-every, 4)")
+		"with --x checkpoint-every, 4)")
 	f.DurationVar(pause, "snapshot-pause", 10*time.Second, "no two of a job within `TIME`")
 }
 

@@ -78,20 +78,23 @@ func isSetting(name string) bool {
 	return f.Lookup(name) != nil
 }
 
-// namesProfile makes texts name the options that the verb takes from its profile as such.
-func namesProfile(a *app, cmd *cobra.Command) {
-	if cmd.Flags().Lookup(profileFlag) == nil || a.marked {
+// speakFor makes texts name options as cmd takes them.
+func (a *app) speakFor(cmd *cobra.Command) {
+	if a.marked {
 		return
 	}
+	profile := cmd.Flags().Lookup(profileFlag) != nil
 	a.ui.Options = func(text string) string {
 		return option.Flags(option.Replace(text, func(name, value string) (string, bool) {
-			if !isSetting(name) {
-				return "", false
+			switch {
+			case cmd.Flags().Lookup(name) != nil:
+				return strings.TrimSuffix("--"+name+" "+value, " "), true
+			case profile && isSetting(name) && value != "":
+				return name + ": " + value + " in --" + profileFlag, true
+			case profile && isSetting(name):
+				return name + " in --" + profileFlag, true
 			}
-			if value != "" {
-				value = ": " + value
-			}
-			return name + value + " in --" + profileFlag, true
+			return "", false
 		}))
 	}
 }

@@ -42,8 +42,8 @@ func TestHelpTrimmed(t *testing.T) {
 	_, few, _ := runTaxon(t, "", "help train", nil)
 	_, all, _ := runTaxon(t, "", "help train --all", nil)
 	_, own, _ := runTaxon(t, "", "help train --method hblr-m1", nil)
-	if !strings.Contains(own, "--prior-scale") || !strings.Contains(own, "--data ") || strings.Contains(own, "--C ") ||
-		strings.Contains(own, "--stiffness") || strings.Contains(own, "--hadoop-conf") {
+	if !strings.Contains(own, "--x prior-scale=") || !strings.Contains(own, "--data ") || strings.Contains(own, "--C ") ||
+		strings.Contains(own, "--x stiffness") || strings.Contains(own, "--hadoop-conf") {
 		t.Errorf("of a method: %s", own)
 	}
 	for line, want := range map[string]string{"help train --method hblr": "use one of rr-svm",
@@ -52,11 +52,12 @@ func TestHelpTrimmed(t *testing.T) {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)
 		}
 	}
-	if n := strings.Count(few, "\n  --"); n != 20 || strings.Contains(few, "--stiffness") || !strings.Contains(few,
+	if n := strings.Count(few, "\n  --"); n != 21 || strings.Contains(few, "stiffness") || !strings.Contains(few,
 		"`taxon help train --all` shows ") {
 		t.Errorf("%d flags:\n%s", n, few)
 	}
-	if !strings.Contains(all, "--stiffness") || strings.Contains(all, "more flags") || strings.Count(all, "\n  --") < 45 {
+	if !strings.Contains(all, "--x stiffness=") || strings.Contains(all, "more "+
+		"flags") || strings.Count(all, "\n  --") < 45 {
 		t.Errorf("all: %s", all)
 	}
 }

@@ -136,7 +136,6 @@ func newRootCmd(a *app, verbs []named) *cobra.Command {
 			if err := checkRequired(cmd); err != nil {
 				return err
 			}
-			namesProfile(a, cmd)
 			if err := canonicalPaths(cmd); err != nil {
 				return err
 			}
@@ -256,8 +255,12 @@ func runRoot(ctx context.Context, a *app, verbs []named, args []string) error {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		// Asked before the flags are parsed: a mistyped verb must not be reported
 		// as an unknown flag of the root.
-		if cmd, _, err := root.Find(args); err == nil && cmd == root && !builtIn(args[0]) {
+		cmd, _, err := root.Find(args)
+		if err == nil && cmd == root && !builtIn(args[0]) {
 			return unknownVerb(root, args[0])
+		}
+		if err == nil {
+			a.speakFor(cmd)
 		}
 	}
 	return root.ExecuteContext(ctx)
@@ -267,10 +270,15 @@ func runRoot(ctx context.Context, a *app, verbs []named, args []string) error {
 // occurrence counts.
 func repeated(cmd *cobra.Command, args []string) (names []string) {
 	seen := map[string]int{}
-	_ = eachFlag(cmd, args, func(flag *pflag.Flag, _ string) { // cobra has parsed them already
+	_ = eachFlag(cmd, args, func(flag *pflag.Flag, value string) { // cobra has parsed them already
+		name := "--" + flag.Name
+		if flag.Name == byNameFlag {
+			option, _, _ := strings.Cut(value, "=")
+			name, flag = "--"+byNameFlag+" "+option, lookup(cmd, option)
+		}
 		_, list := flag.Value.(pflag.SliceValue)
 		if seen[flag.Name]++; seen[flag.Name] == 2 && !list && flag.Value.Type() != "bool" {
-			names = append(names, "--"+flag.Name)
+			names = append(names, name)
 		}
 	})
 	return names
@@ -349,13 +357,16 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	var unknown *pflag.NotExistError
 	var noValue *pflag.ValueRequiredError
-	var bad *pflag.InvalidValueError
+	bad := badValue(err)
 	var syntax *pflag.InvalidSyntaxError
 	switch {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
 		if unknown.GetSpecifiedShortnames() != "" {
 			return option.Errorf("%sunknown flag -%s: flags have two dashes, see `%s`", at, name, help)
+		}
+		if hasOptionsByName(cmd).Lookup(name) != nil {
+			return option.Errorf("%sunknown flag --%s: give it as --x %s=VALUE", at, name, name)
 		}
 		if isSetting(name) && cmd.Flags().Lookup(profileFlag) != nil {
 			return option.Errorf("%sunknown flag --%s: it is a setting of --profile, see `%s`", at, name, help)
@@ -366,7 +377,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		return option.Errorf("%sunknown flag --%s: see `%s`", at, name, help)
 	case errors.As(err, &noValue):
 		return option.Errorf("%sflag --%s needs a value", at, noValue.GetSpecifiedName())
-	case errors.As(err, &bad):
+	case bad != nil && bad.GetFlag().Name == byNameFlag:
+		return option.Errorf("%s--%s %s: %s", at, byNameFlag, format.QuoteIfNeeded(bad.GetValue()), valueProblem(bad))
+	case bad != nil:
 		return option.Errorf("%s%s: %s", at, option.Value(bad.GetFlag().Name, format.QuoteIfNeeded(bad.GetValue())),
 			valueProblem(bad))
 	case errors.As(err, &syntax):
@@ -410,8 +423,8 @@ func (a *app) flagErrors(validate func() error) func(*cobra.Command, error) erro
 // leaveUnfit leaves a bad value of an option that the method does not have to the validation, which
 // says so: no other value would do either.
 func leaveUnfit(cmd *cobra.Command, err error) bool {
-	var bad *pflag.InvalidValueError
-	if !errors.As(err, &bad) || cmd.Flags().Lookup(methodFlag) == nil {
+	bad := badValue(err)
+	if bad == nil || cmd.Flags().Lookup(methodFlag) == nil {
 		return false
 	}
 	v, ok := bad.GetFlag().Value.(*optionValue)

@@ -78,7 +78,9 @@ func newSubmitCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		threadsFlag(f, &o.train.Threads)
 		bytesFlag(f, &o.train.Memory, "memory", 0, "`SIZE` that reading the data may take here")
-		optionFlags(f, &o.train.Said, method.GroupResources)
+	})
+	optionGroup(cmd, "Resources", func(f *pflag.FlagSet) {
+		methodOptions(f, &o.train.Said, method.GroupResources, false)
 	})
 	o.flags(cmd)
 	cmd.SetFlagErrorFunc(a.flagErrors(validate))

@@ -46,7 +46,8 @@ func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
 		Short:   "train the classifiers of all classes jointly, to a certified gap",
 		Long: "Trains linear classifiers of all classes by one of the methods below. Most of them stop when the certified " +
 			"relative duality gap of the whole joint problem is at most --gap. " +
-			strings.Join(registry.Taking("tolerance"), ", ") + " stop when another round would change less than --tolerance. " +
+			strings.Join(registry.Taking("tolerance"), ", ") + " stop when another round would change less than --x " +
+			"tolerance. " +
 			"The same data, options and seed give the same bytes, " +
 			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint. The same command continues from it, " +
 			"also with another --gap, --max-sweeps or --max-time. A finished model is left as it is, and refused if the gap " +
@@ -112,18 +113,39 @@ func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, "+
 			"bzip2, zstd, xz), - for standard input, or a folder made by ingest; repeated: read one after the other")
-		textFlags(f, &o.Text, &o.Words)
+		textFlag(f, &o.Text)
 		f.BoolVar(&o.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.Weights)
 		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge; learned: "+
 			"from the data, see --families; from-labels: of labels that are paths, see --path-separator (default: flat)")
-		choiceFlag(f, &o.DAG, "dag", "graph", []string{"graph", "first-parent", "refuse"}, "if a class has several "+
-			"parents: read the hierarchy as a graph, keep the first parent named, or refuse")
 		f.StringVar(&o.Graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
 		f.StringVar(&o.Test, "test", "", "instances (or text, as --data) to evaluate the model on at the end: a `FILE`")
-		f.StringVar(&o.TestLabels, "test-labels", "", "labels of a --test that is a matrix: a `FILE`, as --labels")
+	})
+	optionGroup(cmd, "Input", func(f *pflag.FlagSet) {
+		wordOptions(f, &o.Words)
+		dagOption(f, &o.DAG)
+		testLabelsOption(f, &o.TestLabels)
 	})
 	tableFlags(cmd, &o.Table)
+}
+
+// dagOption is the option on classes with several parents.
+func dagOption(f *pflag.FlagSet, dag *string) {
+	choiceFlag(f, dag, "dag", "graph", []string{"graph", "first-parent", "refuse"}, "if a class has several "+
+		"parents: read the hierarchy as a graph, keep the first parent named, or refuse")
+}
+
+// testLabelsOption is the option for the labels of test data.
+func testLabelsOption(f *pflag.FlagSet, path *string) {
+	f.StringVar(path, "test-labels", "", "labels of a --test that is a matrix: a `FILE`, as the option labels")
+}
+
+// rareOptions are the options of a training that have no flags, beside those of its method and tables.
+func (o *trainOptions) rareOptions(f *pflag.FlagSet) {
+	dagOption(f, &o.DAG)
+	testLabelsOption(f, &o.TestLabels)
+	o.outputOptions(f)
+	o.resourceOptions(f)
 }
 
 // instanceWeightsFlag is the flag of all verbs that ingest training data.
@@ -132,9 +154,13 @@ func instanceWeightsFlag(f *pflag.FlagSet, p *string) {
 		"each, in order; 0 leaves an instance out, 2 counts it twice (default: all 1)")
 }
 
-// textFlags are the flags on text of all verbs that ingest training data.
-func textFlags(f *pflag.FlagSet, text *bool, w *dataset.Words) {
+// textFlag is the flag of verbs that read labelled texts.
+func textFlag(f *pflag.FlagSet, text *bool) {
 	f.BoolVar(text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
+}
+
+// wordOptions are the options on text of all verbs that ingest training data.
+func wordOptions(f *pflag.FlagSet, w *dataset.Words) {
 	intFlag(f, &w.Ngrams, "ngrams", 1, 1, dataset.MaxNgrams, "text: up to `N` consecutive words make a feature, too; 2 "+
 		"adds word bigrams. Predicting needs none of these flags: the model's vocabulary decides")
 	f.StringVar(&w.StopWords, "stop-words", dataset.None, "text: words that make no feature: english, none, "+
@@ -154,18 +180,24 @@ func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 			"the trained weights", atLeast0)
 		bytesFlag(f, &o.ModelSize, "model-size", 0, "keep a model of at most `SIZE` on disk, as 100MB, for prediction "+
 			"only: the smallest --threshold that makes it so, weights as float16 or int8. What it costs is measured on "+
-			"held-out instances by further trainings (within --cutoff-time): beyond 0.1 points of micro F1, the standard "+
+			"held-out instances by further trainings (within --x cutoff-time): beyond 0.1 points of micro F1, the standard "+
 			"error included, it stays larger, with a warning")
-		optionFlags(f, &o.Said, method.GroupOutput)
 		choiceFlag(f, &o.Cutoff, "cutoff", "auto", []string{"auto", "fit", "none"}, "fit the cut-offs that turn scores "+
 			"into label sets, on instances held out of further trainings; auto: for multi-label data")
 		choiceFlag(f, &o.Calibrate, "calibrate", "none", train.Calibrations, "make probabilities of scores, by a fit on "+
-			"instances held out of further trainings (within --cutoff-time): predict, eval and serve give them. "+
+			"instances held out of further trainings (within --x cutoff-time): predict, eval and serve give them. "+
 			"Labels stay as they are")
-		floatFlag(f, &o.CutoffTime, "cutoff-time", 0, "bound on these trainings: about `S` seconds of one core, by an "+
-			"estimate; within it every instance is held out once, else a part of them is; 0: a minute, or a "+
-			"fifth of the training", atLeast0)
 	})
+	optionGroup(cmd, "Output", func(f *pflag.FlagSet) {
+		methodOptions(f, &o.Said, method.GroupOutput, false)
+		o.outputOptions(f)
+	})
+}
+
+// outputOptions are the options on a model that have no flags.
+func (o *trainOptions) outputOptions(f *pflag.FlagSet) {
+	floatFlag(f, &o.CutoffTime, "cutoff-time", 0, "time budget of the further trainings, in CPU seconds (`S`): if it "+
+		"does not suffice for all rows, a sample of them is held out; 0: a minute, or a fifth of the training", atLeast0)
 }
 
 // jobFlags say what is trained, and for how long; submit has them too.
@@ -173,17 +205,20 @@ func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
 		o.Job = &taxonv1.Options{}
 		choiceFlag(f, &o.Job.Method, "method", registry.Names()[0], registry.Names(), "what is trained: see Methods")
-		optionFlags(f, &o.Said, method.GroupMethod)
+		methodOptions(f, &o.Said, method.GroupMethod, true)
 		f.StringVar(&o.Goal, "goal", train.DefaultGoal, "`MEASURE` that label sets of multi-label data aim at: micro_f1, "+
 			"macro_f1, their mean mean_f1, or any key of eval --json; weights do not depend on it, and a "+
 			"cluster fits no label sets")
 	})
 	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {
-		optionFlags(f, &o.Said, method.GroupStopping)
+		methodOptions(f, &o.Said, method.GroupStopping, true)
 		f.BoolVar(&o.requireGap, "require-gap", false, "exit with status 3 if the training ended above --gap: by "+
 			"--max-sweeps or --max-time, or stationary, as the gap had stopped falling")
 	})
-	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) { optionFlags(f, &o.Said, method.GroupPath) })
+	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) { methodOptions(f, &o.Said, method.GroupPath, true) })
+	for _, group := range []string{method.GroupMethod, method.GroupStopping, method.GroupPath} {
+		optionGroup(cmd, group, func(f *pflag.FlagSet) { methodOptions(f, &o.Said, group, false) })
+	}
 }
 
 func (o *trainOptions) resourceFlags(cmd *cobra.Command) {
@@ -191,12 +226,19 @@ func (o *trainOptions) resourceFlags(cmd *cobra.Command) {
 		threadsFlag(f, &o.Threads)
 		bytesFlag(f, &o.Memory, "memory", 0, "`SIZE` that the training may take (default: what is free): where it is "+
 			"short, values are decoded anew or lie in files of OUT.train; what would not fit even so is refused beforehand")
-		intFlag(f, &o.Stores, "stores", 1, 1, 1024, "shards of the embedded parameter store: `N` changes no result")
-		choiceFlag(f, &o.Store, "store", "memory", []string{"memory", "badger"}, "where the shards keep their values")
-		optionFlags(f, &o.Said, method.GroupResources)
-		floatFlag(f, &o.Pause, "checkpoint-seconds", 10, "least `S` seconds between checkpoints", above0)
-		f.Lookup("checkpoint-seconds").Hidden = true // for tests that kill a short training
 	})
+	optionGroup(cmd, "Resources", func(f *pflag.FlagSet) {
+		methodOptions(f, &o.Said, method.GroupResources, false)
+		o.resourceOptions(f)
+	})
+}
+
+// resourceOptions are the options on the embedded store and its checkpoints.
+func (o *trainOptions) resourceOptions(f *pflag.FlagSet) {
+	intFlag(f, &o.Stores, "stores", 1, 1, 1024, "shards of the embedded parameter store: `N` changes no result")
+	choiceFlag(f, &o.Store, "store", "memory", []string{"memory", "badger"}, "where the shards keep their values")
+	floatFlag(f, &o.Pause, "checkpoint-seconds", 10, "least `S` seconds between checkpoints", above0)
+	f.Lookup("checkpoint-seconds").Hidden = true // for tests that kill a short training
 }
 
 // options are those of the training.
@@ -246,10 +288,10 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	case !o.requireGap || stationary && report.StoppedBy == "stationary":
 		return nil
 	case stationary:
-		return exitf(exitGap, "%s: stopped by %s before the --tolerance asked for", o.Out, report.StoppedBy)
+		return exitf(exitGap, "%s: stopped by %s before the --x tolerance asked for", o.Out, report.StoppedBy)
 	case report.Gap == nil:
 		return exitf(exitGap, "%s: stopped by %s, and without an anchor there is no gap: leave out "+
-			"--require-gap, or give --anchor", o.Out, report.StoppedBy)
+			"--require-gap, or give --x anchor", o.Out, report.StoppedBy)
 	case report.StoppedBy != "gap":
 		return exitf(exitGap, "%s: stopped by %s at gap %.3g, above the %.3g asked for", o.Out, report.StoppedBy, *report.Gap,
 			o.Job.Gap)
@@ -293,7 +335,7 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 		what = "the gap had stopped falling, so more sweeps would not help; the model is complete, and this is its gap; a " +
 			"smaller C or unit-length instances may reach a lower one"
 		if string(r.Own["schedule"]) == `"twoblock"` && r.Own["anchor"] == nil && r.Nodes > r.Terminals { // a tree
-			what += ", or --schedule parity"
+			what += ", or --x schedule=parity"
 		}
 	}
 	if r.Gap == nil {

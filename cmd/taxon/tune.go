@@ -40,7 +40,7 @@ func newTuneCmd(a *app) *cobra.Command {
 			"standard errors or more below the best are dropped, and the others go on to the next folds. Points that differ " +
 			"in C alone form a path: each training begins at the weights of the one with the next smaller C, and larger " +
 			"values are not tried once the value has clearly fallen (--patience). " +
-			"Shifts (--prior-shift) are tried on the same trainings. Folds are stratified by label. A point's value is " +
+			"Shifts (--x prior-shift) are tried on the same trainings. Folds are stratified by label. A point's value is " +
 			"measured on the rows left out, all its folds together; ± is the standard error over the folds, which one " +
 			"fold does not have. " +
 			"Scores become labels in the way of train's default: the best class, or for multi-label data a cut-off fitted on " +
@@ -76,10 +76,9 @@ func newTuneCmd(a *app) *cobra.Command {
 		instanceWeightsFlag(f, &t.Weights)
 		f.StringVar(&t.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge; learned: "+
 			"from the data, see --families; from-labels: of labels that are paths, see --path-separator (default: flat)")
-		choiceFlag(f, &t.DAG, "dag", t.DAG, []string{"graph", "first-parent", "refuse"}, "if a class has several parents: "+
-			"read the hierarchy as a graph, keep the first parent named, or refuse")
 		f.StringVar(&t.Graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
 	})
+	optionGroup(cmd, "Input", func(f *pflag.FlagSet) { dagOption(f, &t.DAG) })
 	tableFlags(cmd, &t.Table)
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&t.Out, "out", "", "the `DIR` of the points, the table, the job file and the model")
@@ -88,11 +87,10 @@ func newTuneCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Grid", func(f *pflag.FlagSet) {
 		listFlag(f, &o.Methods, "method", append([]string{tune.AllMethods}, registry.Names()...), "`LIST` of methods: see "+
 			"Methods; all: those that fit the data (default: all, or in a grid "+registry.Names()[0]+")")
-		for _, p := range registry.Tunable() {
-			f.Var(&gridValue{p, grid.Values}, p.Name, "`LIST` of values: "+strings.ReplaceAll(usageOf(&p), "`", ""))
-		}
+		gridOptions(f, grid.Values, true)
 	})
-	flagGroup(cmd, "Features of text", func(f *pflag.FlagSet) {
+	optionGroup(cmd, "Grid", func(f *pflag.FlagSet) { gridOptions(f, grid.Values, false) })
+	optionGroup(cmd, "Features of text", func(f *pflag.FlagSet) {
 		for _, p := range tune.TextOptions() {
 			one := gridValue{p, grid.Values}
 			usage := strings.ReplaceAll(option.Flags(p.Help), "`", "") + " (default: the search tries some; in a grid " +
@@ -120,13 +118,18 @@ func newTuneCmd(a *app) *cobra.Command {
 		f.BoolVar(&o.Exhaustive, "exhaustive", false, "drop no point and try every C: train all points on all folds")
 		optionFlag(f, &t.Said, *registry.Option("seed"), "seed of the folds and of the sampling order: `N`")
 	})
-	flagGroup(cmd, "Training", func(f *pflag.FlagSet) {
-		for _, p := range registry.Options() {
-			if (p.Group == method.GroupMethod || p.Group == method.GroupStopping) && len(p.Grid) == 0 && p.Name != "seed" {
-				optionFlag(f, &t.Said, p, usageOf(&p))
+	training := func(common bool) func(f *pflag.FlagSet) {
+		return func(f *pflag.FlagSet) {
+			for _, p := range registry.Options() {
+				if (p.Group == method.GroupMethod || p.Group == method.GroupStopping) && len(p.Grid) == 0 &&
+					p.Common == common && p.Name != "seed" {
+					optionFlag(f, &t.Said, p, usageOf(&p))
+				}
 			}
 		}
-	})
+	}
+	flagGroup(cmd, "Training", training(true))
+	optionGroup(cmd, "Training", training(false))
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		threadsFlag(f, &t.Threads)
 		bytesFlag(f, &t.Memory, "memory", 0, "`SIZE` that a training may take, refused beforehand if it would not fit "+
@@ -153,6 +156,15 @@ func runTune(ctx context.Context, a *app, o *tune.Options) error {
 		return err
 	}
 	return a.print(r, func() { printTuned(a, t.Out, r) })
+}
+
+// gridOptions defines those options of which tune can try several values that are common, as flags, or the others.
+func gridOptions(f *pflag.FlagSet, grid map[string][]string, common bool) {
+	for _, p := range registry.Tunable() {
+		if p.Common == common {
+			f.Var(&gridValue{p, grid}, p.Name, "`LIST` of values: "+strings.ReplaceAll(usageOf(&p), "`", ""))
+		}
+	}
 }
 
 // gridValue is the list of an option's values that are tried, separated by commas.

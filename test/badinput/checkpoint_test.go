@@ -15,8 +15,9 @@ import (
 )
 
 // longTraining takes 1,000 sweeps, as there is no such gap; it checkpoints at once, so that it can be broken off.
-const longTraining = "train --data long.svm --hierarchy tree.txt --out m --schedule jacobi --gap 1e-300 --max-sweeps " +
-	"1000 --checkpoint-every 1 --checkpoint-seconds 0.001"
+const longTraining = "train --data long.svm --hierarchy tree.txt --out m --x schedule=jacobi --gap 1e-300 " +
+	"--max-sweeps " +
+	"1000 --x checkpoint-every=1 --x checkpoint-seconds=0.001"
 
 // TestCheckpoints breaks off a training, damages what it left, and runs it again: it must
 // refuse with one line and change nothing.

@@ -118,7 +118,7 @@ func TestNothingToLearn(t *testing.T) {
 	add("one class of text", oneText, " --text", "every instance has the one label \"x\"")
 	add("all classes everywhere", all, "", "every instance has all 2 labels")
 	add("no feature", bare, "", "no instance has a feature")
-	add("no feature of text", bareText, " --text", "(--min-df)")
+	add("no feature of text", bareText, " --text", "(--x min-df)")
 	runAll(t, append(trials,
 		trial{name: "new instances alone, from a model", files: map[string]string{"bad.svm": one},
 			args: "train --data bad.svm --warm-start model --out m", at: "bad.svm: every instance",
@@ -202,7 +202,7 @@ func TestPaths(t *testing.T) {
 			args: "train --data good.svm --test bad.svm --out m", at: "bad.svm:2: feature index 0: "},
 		{name: "vectors to test on text", args: "train --data good.txt --text --test good.svm --out m", at: "good.svm:1: ",
 			says: "tab"},
-		{name: "ingested text to test on text", args: "train --data good.txt --text --out m --prune none --test textset2",
+		{name: "ingested text to test on text", args: "train --data good.txt --text --out m --x prune=none --test textset2",
 			prep: otherText, at: "textset2: is ingested text"},
 		{name: "deep out, bad data", args: "train --data no.svm --out x/y/m", at: "no.svm: no such file"},
 		{name: "out is a file", args: "train --data good.svm --out good.svm", at: "good.svm: is a file"},

@@ -160,7 +160,7 @@ func (w *hblrTwin) prior(j *jobs.Job, scale []float64, o *taxonv1.Options) {
 	}
 }
 
-// fitted are a leaf's rates by --prior blr: the scales of its instances, each weighing p (1-p) by a
+// fitted are a leaf's rates by --x prior=blr: the scales of its instances, each weighing p (1-p) by a
 // logistic regression around 0 with precisions of 1.
 func (w *hblrTwin) fitted(n int, inverse string) []float64 {
 	d, nodes := len(w.column), w.tree.Len()

@@ -142,7 +142,7 @@ func training(out string, more ...string) []string {
 }
 
 // often makes a training checkpoint after every sweep.
-var often = []string{"--checkpoint-every", "1", "--checkpoint-seconds", "0.001"}
+var often = []string{"--x", "checkpoint-every=1", "--x", "checkpoint-seconds=0.001"}
 
 // report is what the tests read of `train --json`.
 type report struct {

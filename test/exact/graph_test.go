@@ -9,12 +9,12 @@ import (
 
 // graphPaths are the ways to a graph's optimum.
 var graphPaths = [][]string{
-	{"--stiffness", "full"},
-	{"--momentum", "none"},
-	{"--schedule", "colour"},
-	{"--schedule", "colour", "--colouring", "smallest-last"},
-	{"--schedule", "colour", "--colouring", "dsatur"},
-	{"--schedule", "jacobi"},
+	{"--x", "stiffness=full"},
+	{"--x", "momentum=none"},
+	{"--x", "schedule=colour"},
+	{"--x", "schedule=colour", "--x", "colouring=smallest-last"},
+	{"--x", "schedule=colour", "--x", "colouring=dsatur"},
+	{"--x", "schedule=jacobi"},
 }
 
 // TestGraphs: anchored graphs of every awkward kind reach the optimum that the reference finds.
@@ -70,7 +70,7 @@ func TestEveryPathOfAGraph(t *testing.T) {
 	}
 }
 
-// TestEdgeWeights: --internal-weight on trees and graphs.
+// TestEdgeWeights: --x internal-weight on trees and graphs.
 func TestEdgeWeights(t *testing.T) {
 	for k, kind := range []kind{kinds[0], kinds[1], graphKinds[6], graphKinds[7], graphKinds[8]} {
 		for s, b := range []float64{0.3, 3} {
@@ -80,16 +80,17 @@ func TestEdgeWeights(t *testing.T) {
 				p.Inner = b
 				check(t, p)
 				if k > 1 {
-					check(t, p, "--schedule", "colour")
+					check(t, p, "--x", "schedule=colour")
 				} else {
-					check(t, p, "--schedule", "parity")
+					check(t, p, "--x", "schedule=parity")
 				}
 			})
 		}
 	}
 }
 
-// TestPulls: --bias-pull zero on trees and graphs, --edge-weights on trees, --cost-by on graphs, in all losses and
+// TestPulls: --x bias-pull=zero on trees and graphs, --x edge-weights on trees, --x cost-by on graphs, in all
+// losses and
 // schedules: the optimum, and a certificate that bounds it.
 func TestPulls(t *testing.T) {
 	for k, kind := range []kind{kinds[0], kinds[1], kinds[2], graphKinds[6], graphKinds[7], graphKinds[8]} {
@@ -110,7 +111,7 @@ func TestPulls(t *testing.T) {
 				}
 				check(t, p)
 				if !p.Logistic {
-					check(t, p, "--schedule", schedule)
+					check(t, p, "--x", "schedule="+schedule)
 				}
 			})
 		}

@@ -23,7 +23,7 @@ type Edge struct{ Parent, Child string }
 type Problem struct {
 	Rows      []Row
 	Edges     []Edge // nil: no structure
-	KeepEmpty bool   // --prune none
+	KeepEmpty bool   // --x prune=none
 	Squared   bool   // squared hinge
 	Logistic  bool   // logistic loss
 	C, Bias   float64
@@ -31,10 +31,10 @@ type Problem struct {
 	IsGraph  bool    // the edges are those of a graph
 	Directed bool    // ... given as a hierarchy
 	Anchor   float64 // graphs
-	Inner    float64 // --internal-weight; 0: 1
-	EdgesBy  string  // --edge-weights, trees; "": even
-	Apart    bool    // --bias-pull zero
-	Degree   bool    // --cost-by degree, graphs
+	Inner    float64 // --x internal-weight; 0: 1
+	EdgesBy  string  // --x edge-weights, trees; "": even
+	Apart    bool    // --x bias-pull=zero
+	Degree   bool    // --x cost-by=degree, graphs
 	Positive float64 // --positive-weight; 0: 1, below 0: balanced
 
 	Weights []float64 // of the rows, above 0; nil: all are 1

@@ -231,7 +231,7 @@ func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, 
 
 // Prior shift. Each class is trained by itself against all others. The fewer losses it has, the
 // more it is regularised. So classes with few instances score too low beside those with many.
-// --prior-shift T adds to the score of class c
+// --x prior-shift=T adds to the score of class c
 //
 //	T ln(n_max / n_c),   n_c: its training instances, n_max: those of the largest class
 //

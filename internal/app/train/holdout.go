@@ -54,7 +54,7 @@ const (
 	minScored = 1000
 )
 
-// FreeSeconds is the default of --cutoff-time, in seconds of one core, or freeShare of the training's
+// FreeSeconds is the default of --x cutoff-time, in seconds of one core, or freeShare of the training's
 // time, if that is more.
 const FreeSeconds = 60
 

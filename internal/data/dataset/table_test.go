@@ -352,7 +352,7 @@ func TestFeatureless(t *testing.T) {
 	}
 }
 
-// --skip-broken in lines: as many as it says, whatever the threads, and who asks for each row gets
+// --x skip-broken in lines: as many as it says, whatever the threads, and who asks for each row gets
 // them empty.
 func TestSkipBrokenLines(t *testing.T) {
 	var b strings.Builder

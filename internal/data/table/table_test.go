@@ -191,7 +191,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// --skip-broken passes over as many rows as it says; who must answer each row gets them, empty.
+// --x skip-broken passes over as many rows as it says; who must answer each row gets them, empty.
 func TestSkipBroken(t *testing.T) {
 	path := write(t, "a.csv", "t,l\na,b\nc\nd,e,f\ng,h\n")
 	for skip, want := range map[int64]string{0: "a.csv:3", 1: "a.csv:4", 2: "", 9: ""} {

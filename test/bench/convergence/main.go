@@ -25,11 +25,11 @@ var paths = []struct {
 	name  string
 	flags []string
 }{
-	{"parity", []string{"--schedule", "parity"}},
-	{"twoblock", []string{"--stiffness", "full", "--momentum", "none"}},
-	{"twoblock + FISTA", []string{"--stiffness", "full", "--momentum", "fista"}},
-	{"support-aware", []string{"--stiffness", "support", "--momentum", "none"}},
-	{"support-aware + FISTA", []string{"--stiffness", "support", "--momentum", "fista"}},
+	{"parity", []string{"--x", "schedule=parity"}},
+	{"twoblock", []string{"--x", "stiffness=full", "--x", "momentum=none"}},
+	{"twoblock + FISTA", []string{"--x", "stiffness=full", "--x", "momentum=fista"}},
+	{"support-aware", []string{"--x", "stiffness=support", "--x", "momentum=none"}},
+	{"support-aware + FISTA", []string{"--x", "stiffness=support", "--x", "momentum=fista"}},
 }
 
 func main() {

@@ -136,7 +136,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 			d.Energy = all[0][SumEnergy]
 		}
 		if d.StoppedBy == method.StoppedByStationary && !d.agree() {
-			d.StoppedBy = method.StoppedByMaxSweeps // all sweeps of --iterations are done
+			d.StoppedBy = method.StoppedByMaxSweeps // all sweeps of --x iterations are done
 		}
 	case stageEmit:
 		d.Stage = stageEnd

@@ -4,7 +4,7 @@
 // A sweep is one round of all updates from a point x, which is the internals' means and the
 // logarithms of the precisions:
 //
-//	fit        blocks  with --prior blr, once: the priors' rates
+//	fit        blocks  with --x prior=blr, once: the priors' rates
 //	leaves     blocks  the leaves' means and variances at x, and what they contribute to their parents
 //	internals  ranges  the internals' means G(x), all at once; of M2 the precisions too
 //	gamma      whole   the precisions of M1 and M3, from sums over the features

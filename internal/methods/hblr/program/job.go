@@ -37,7 +37,7 @@ type job struct {
 	scale    []float64    // by column; 0: the feature does not occur
 	occur    int          // features that occur
 	mean     float64      // of their scales
-	often    []float64    // --prior-scale df: how often each feature occurs
+	often    []float64    // --x prior-scale=df: how often each feature occurs
 	prior    solver.Prior // with fitted rates, where the job starts: fit.go
 	settings params.Settings
 	bounded  bool // variational
