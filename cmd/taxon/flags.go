@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,8 +58,23 @@ func methodOptions(f *pflag.FlagSet, said *registry.Values, group string, common
 	}
 }
 
-// usageOf is the help on an option.
-func usageOf(p *method.Option) string { return option.Flags(registry.Usage(p)) }
+// mostNamed is how many methods the help on an option names.
+const mostNamed = 4
+
+// usageOf is the help on an option, with the methods that have it, or have it not, where these are few.
+func usageOf(p *method.Option) string {
+	help, by := option.Flags(p.Help), registry.Taking(p.Name)
+	without := slices.DeleteFunc(registry.Names(), func(name string) bool { return slices.Contains(by, name) })
+	switch {
+	case len(by) == 0 || len(without) == 0:
+		return help
+	case len(by) <= mostNamed:
+		return help + " (" + strings.Join(by, ", ") + ")"
+	case len(without) <= mostNamed:
+		return help + " (not " + strings.Join(without, ", ") + ")"
+	}
+	return fmt.Sprintf("%s (%d methods)", help, len(by))
+}
 
 func optionFlag(f *pflag.FlagSet, said *registry.Values, p method.Option, usage string) {
 	if *said == nil {
@@ -188,12 +204,13 @@ const groupTables = "Tables (.csv, .tsv, .jsonl, .parquet, .arrow), matrices (.n
 func tableFlags(cmd *cobra.Command, o *table.Options) {
 	flagGroup(cmd, groupTables, func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.Text, "text-column", nil, "the `COLUMN` of the text; repeated: joined by blanks")
-		f.StringSliceVar(&o.Features, "feature-columns", nil, "`COLUMNS` of numbers, separated by commas: standardised, "+
-			"and the means remembered by the model; lists of numbers as they are")
+		f.StringSliceVar(&o.Features, "feature-columns", nil,
+			"numeric `COLUMNS`, separated by commas, standardised by the training data; columns "+
+				"of lists as they are")
 		f.StringVar(&o.Label, "label-column", "", "the `COLUMN` of the label, or of a list of labels")
-		f.StringVar(&o.PathSeparator, "path-separator", "", "labels are paths, `TEXT` between their parts, as in ' > ': "+
-			"they give the hierarchy too")
-		f.StringVar(&o.LabelSeparator, "label-separator", "", "a cell holds several labels, `TEXT` between them, as in ';'")
+		f.StringVar(&o.PathSeparator, "path-separator", "",
+			"labels are paths, `TEXT` between their parts, as in ' > '; they define the hierarchy")
+		f.StringVar(&o.LabelSeparator, "label-separator", "", "cells hold several labels, `TEXT` between them, as in ';'")
 		f.StringVar(&o.ID, "id-column", "", "the `COLUMN` that names the rows in predictions")
 	})
 	optionGroup(cmd, groupTables, func(f *pflag.FlagSet) { rareTableOptions(f, o) })
@@ -201,30 +218,28 @@ func tableFlags(cmd *cobra.Command, o *table.Options) {
 
 // rareTableOptions are the options on tables that have no flags.
 func rareTableOptions(f *pflag.FlagSet, o *table.Options) {
-	f.StringSliceVar(&o.LabelColumns, "label-columns", nil, "a column for each label, with 1 in its "+
-		"rows and 0 in others: `COLUMNS` separated by commas")
-	f.StringSliceVar(&o.LevelColumns, "level-columns", nil, "a column for each level of the label's "+
-		"path, from the top: `COLUMNS` separated by commas")
-	f.StringVar(&o.Weight, "weight-column", "", "the `COLUMN` of the instances' weights in training")
+	f.StringSliceVar(&o.LabelColumns, "label-columns", nil, "one 0/1 column per label: `COLUMNS`, separated by commas")
+	f.StringSliceVar(&o.LevelColumns, "level-columns", nil,
+		"one column per level of the label path, from the top: `COLUMNS`, separated by commas")
+	f.StringVar(&o.Weight, "weight-column", "", "the `COLUMN` of instance weights in training")
 	labelsOption(f, o)
 	formatOption(f, o)
-	f.StringVar(&o.Delimiter, "delimiter", "", "what separates the cells of CSV: one `CHARACTER`, as ';' "+
-		"(default: a comma)")
-	choiceFlag(f, &o.Header, "header", "", []string{table.WithHeader, table.NoHeader}, "whether line 1 of "+
-		"CSV or TSV names the columns; no: they are 1, 2, ... (default: yes)")
-	f.Int64Var(&o.SkipBroken, "skip-broken", 0, "pass over up to `N` broken rows or lines")
+	f.StringVar(&o.Delimiter, "delimiter", "", "cell separator of CSV: one `CHARACTER`, as ';' (default: a comma)")
+	choiceFlag(f, &o.Header, "header", "", []string{table.WithHeader, table.NoHeader},
+		"whether line 1 of CSV or TSV names the columns; no: they are 1, 2, ... (default: "+
+			"yes)")
+	f.Int64Var(&o.SkipBroken, "skip-broken", 0, "skip up to `N` malformed rows or lines")
 }
 
 // labelsOption is the option for the labels of a matrix.
 func labelsOption(f *pflag.FlagSet, o *table.Options) {
-	f.StringVar(&o.Labels, "labels", "", "labels of a matrix: a `FILE` with a line LABEL[,LABEL...] a "+
-		"row, or a NumPy array")
+	f.StringVar(&o.Labels, "labels", "",
+		"labels of a matrix: a `FILE` with a line LABEL[,LABEL...] per row, or a NumPy array")
 }
 
 // formatOption is the option for what data are whose name does not say it.
 func formatOption(f *pflag.FlagSet, o *table.Options) {
-	choiceFlag(f, &o.Format, "data-format", "auto", table.Formats, "what the data are; auto: by the name, "+
-		"whatever the compression")
+	choiceFlag(f, &o.Format, "data-format", "auto", table.Formats, "format of the data; auto: by file name")
 }
 
 // intFlag defines a whole number between lo and hi.

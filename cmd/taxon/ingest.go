@@ -51,8 +51,9 @@ func newIngestCmd(a *app) *cobra.Command {
 		f.StringArrayVar(&o.data, "data", nil, "instances: a `FILE`, or - for standard input; repeated: read "+
 			"one after the other")
 		textFlag(f, &o.text)
-		f.BoolVar(&o.strings, "strings", false, "lines are LABEL[,LABEL...]<TAB>SEQUENCE: the features are those of a "+
-			"string kernel, of unit length. Ingest data to predict with the same flags")
+		f.BoolVar(&o.strings, "strings", false,
+			"lines are LABEL[,LABEL...]<TAB>SEQUENCE: string-kernel features; ingest test data "+
+				"with the same options")
 		f.BoolVar(&o.zeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.weights)
 	})
@@ -77,15 +78,15 @@ func newIngestCmd(a *app) *cobra.Command {
 
 // stringOptions are the options on string kernels.
 func stringOptions(f *pflag.FlagSet, o *dataset.Strings) {
-	choiceFlag(f, &o.Kernel, "kernel", dataset.Kernels[0], dataset.Kernels, "strings: a feature for each string "+
-		"of length symbols: how often it occurs, or (gappy) occurs with gaps symbols left out in between at most, "+
-		"each counting decay")
+	choiceFlag(f, &o.Kernel, "kernel", dataset.Kernels[0], dataset.Kernels,
+		"strings: spectrum (substrings of length symbols) or gappy (with up to gaps symbols "+
+			"skipped)")
 	intFlag(f, &o.Length, "length", 3, 1, 16, "strings: `N` symbols")
-	intFlag(f, &o.Gaps, "gaps", 1, 0, 64, "gappy strings: `N` symbols left out at most")
-	floatFlag(f, &o.Decay, "decay", 0.5, "gappy strings: what each symbol left out multiplies an occurrence "+
-		"by: a `NUMBER` up to 1", above0)
-	choiceFlag(f, &o.Alphabet, "alphabet", dataset.Alphabets[1], dataset.Alphabets, "strings: letters are A to "+
-		"Z, in either case, up to 6 a string; printable ASCII up to 4; bytes, of UTF-8 text, up to 3")
+	intFlag(f, &o.Gaps, "gaps", 1, 0, 64, "gappy strings: at most `N` skipped symbols")
+	floatFlag(f, &o.Decay, "decay", 0.5, "gappy strings: factor for each skipped symbol: a `NUMBER` up to 1", above0)
+	choiceFlag(f, &o.Alphabet, "alphabet", dataset.Alphabets[1], dataset.Alphabets,
+		"strings: letters (A to Z, length up to 6), printable (ASCII, up to 4) or bytes "+
+			"(UTF-8, up to 3)")
 }
 
 // ingestReport is `taxon ingest --json`.

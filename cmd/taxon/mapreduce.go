@@ -40,7 +40,7 @@ func (o *mapReduceOptions) flags(cmd *cobra.Command) {
 		choiceFlag(f, &o.engine, "engine", engineEmbedded, []string{engineEmbedded, engineMapReduce},
 			"what runs the tasks: this process, or a MapReduce job per sweep")
 		f.StringVar(&o.conf, "hadoop-conf", "", "settings of the MapReduce jobs: a `FILE` of lines `name: value` (queue, "+
-			"task-memory, ..., properties of Hadoop), see docs/mapreduce.md")
+			"task-memory, Hadoop properties)")
 	})
 }
 

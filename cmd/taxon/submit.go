@@ -62,8 +62,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 	}
 	o.train.inputFlags(cmd)
 	flagGroup(cmd, "Job", func(f *pflag.FlagSet) {
-		f.StringVar(&o.file, "job", "", "read flags from a `FILE` of lines `flag: value` (YAML); flags of the "+
-			"command line override them")
+		f.StringVar(&o.file, "job", "", "read options from a `FILE` of lines `option: value` (YAML); flags override them")
 		f.StringVar(&o.id, "id", "", "`ID` of the job (default: chosen); submitting it again finds the existing job")
 		f.StringVar(&o.name, "name", "", "`NAME` shown in lists")
 		intFlag(f, &o.replicas, "replicas", 1, 1, 8, "`N` copies of each value, on different shards")

@@ -69,14 +69,16 @@ func newTuneCmd(a *app) *cobra.Command {
 	}
 	t, grid := &o.Train, &o.Grid
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringArrayVar(&t.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, "+
-			"bzip2, zstd, xz), or a folder made by ingest; repeated: read one after the other")
+		f.StringArrayVar(&t.Data, "data", nil,
+			"instances: a `FILE` (libsvm, XMC or table; may be compressed) or a folder made by "+
+				"ingest; repeatable")
 		f.BoolVar(&t.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&t.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &t.Weights)
-		f.StringVar(&t.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge; learned: "+
-			"from the data, see --families; from-labels: of labels that are paths, see --path-separator (default: flat)")
-		f.StringVar(&t.Graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
+		f.StringVar(&t.Hierarchy, "hierarchy", "",
+			"a `FILE` of lines PARENT CHILD, learned (see --families) or from-labels (see "+
+				"--path-separator) (default: flat)")
+		f.StringVar(&t.Graph, "graph", "", "undirected class graph: a `FILE` of lines A B, one per edge")
 	})
 	optionGroup(cmd, "Input", func(f *pflag.FlagSet) { dagOption(f, &t.DAG) })
 	tableFlags(cmd, &t.Table)
@@ -103,18 +105,20 @@ func newTuneCmd(a *app) *cobra.Command {
 		}
 	})
 	flagGroup(cmd, "Search", func(f *pflag.FlagSet) {
-		f.DurationVar(&limit, "time", limit, "`TIME` for search and last training together, as 90s, 10m, 2h; 0: until "+
-			"nothing gains, as with lists of values if it is not given")
+		f.DurationVar(&limit, "time", limit,
+			"`TIME` limit of search and final training, as 90s, 10m, 2h; 0: none (the default "+
+				"with lists of values)")
 		f.BoolVar(&o.NoTrain, "no-train", false, "leave the job file alone: train no model in the end")
 		intFlag(f, &o.Folds, "folds", o.Folds, 2, 100, "`K` of the cross-validation")
 		intFlag(f, &o.FirstFolds, "first-folds", 0, 0, 100, "train and measure points on the first `N` of the K folds "+
 			"only, for large data: on N/K of the rows; 0: on all")
-		f.StringVar(&o.Goal, "goal", o.Goal, "`MEASURE` to choose by: micro_f1 (or micro), macro_f1 (or macro), mean_f1, "+
-			"their mean, or any key of eval --json: p@1, ndcg@5, hier_f1, log_loss, ...")
-		f.BoolVar(&o.OneSE, "one-se", false, "choose not the best point but the smallest C, all else equal, whose value is "+
-			"within one standard error of the best")
-		intFlag(f, &o.Patience, "patience", o.Patience, 0, 100, "try no larger C once `N` of its values in a row are three "+
-			"standard errors worse than a smaller one on the first fold; 0: try all")
+		f.StringVar(&o.Goal, "goal", o.Goal,
+			"`MEASURE` to optimise: micro_f1, macro_f1, mean_f1, or any key of eval --json, as "+
+				"p@1, ndcg@5, log_loss")
+		f.BoolVar(&o.OneSE, "one-se", false, "choose the smallest C whose value is within one standard error of the best")
+		intFlag(f, &o.Patience, "patience", o.Patience, 0, 100,
+			"stop raising C after `N` values in a row that are three standard errors worse; 0: "+
+				"try all")
 		f.BoolVar(&o.Exhaustive, "exhaustive", false, "drop no point and try every C: train all points on all folds")
 		optionFlag(f, &t.Said, *registry.Option("seed"), "seed of the folds and of the sampling order: `N`")
 	})

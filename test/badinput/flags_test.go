@@ -45,7 +45,7 @@ func TestCommandLines(t *testing.T) {
 		with("--seed -1", "--seed -1: ", "whole number"),
 		with("--threads -1", "--threads -1: ", ""),
 		with("--threads 99999999999999999999", "--threads 99999999999999999999: ", "whole number"),
-		with("--stores 0", "--stores 0: ", ""),
+		with("--x stores=0", "--x stores=0: ", ""),
 		with("--memory lots", "--memory lots: must be a size", ""),
 		with("--threads 2 --memory 1", "", "use fewer --threads, a machine with more memory"),
 		with("--threads 1 --memory 1", "", "use a machine with more memory"),

@@ -83,49 +83,49 @@ var tying = []string{"families", "anchor", "internal-weight", "edge-weights", "b
 var options = []method.Option{
 	method.Cost, method.Bias, method.Families,
 	{Name: "anchor", Kind: method.Float, Default: "0.01", Range: method.AtLeast0, Group: method.GroupMethod,
-		On:   method.Graphs,
-		Help: "graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate",
+		On: method.Graphs,
+		Help: "graphs: pull of every class with edges towards zero; 0: none, as in the papers, " +
+			"without a certificate",
 		Grid: []string{"0.01"}, Ladder: []string{"0.0001", "0.001", "0.1", "1", "10"}, Start: "1", Offset: 0.5},
 	method.PositiveWeight,
 	{Name: "internal-weight", Kind: method.Float, Default: "1", Range: method.Above0, Group: method.GroupMethod,
 		On: method.Structured, ZeroUnset: true,
-		Help: "weight of the edges between internal nodes", Grid: []string{"1"}, Ladder: []string{"0.3", "3", "10", "30"}},
+		Help: "regularisation weight of edges between internal nodes",
+		Grid: []string{"1"}, Ladder: []string{"0.3", "3", "10", "30"}},
 	{Name: "edge-weights", Kind: method.Choice, Default: jobspec.EdgesEven, Choices: []string{jobspec.EdgesEven,
 		jobspec.EdgesDepth, jobspec.EdgesSize}, Group: method.GroupMethod, On: method.Structured, Trees: true,
 		OfTrees: []string{jobspec.EdgesDepth, jobspec.EdgesSize},
-		Help: "trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower " +
-			"node's depth; size, by how many classes are below it, so that families stay near one another and classes " +
-			"are drawn less to them", Grid: []string{jobspec.EdgesEven}, Ladder: []string{jobspec.EdgesSize,
+		Help: "trees: factor on edges between internal nodes: even (1), depth (of the lower node), " +
+			"size (classes below it)", Grid: []string{jobspec.EdgesEven}, Ladder: []string{jobspec.EdgesSize,
 			jobspec.EdgesDepth}},
 	{Name: "cost-by", Kind: method.Choice, Default: "class", Choices: []string{"class", jobspec.CostByDegree},
 		Group: method.GroupMethod, On: method.Graphs,
-		Help: "graphs: what ‹C› weighs: class, the losses of each class alike; degree, those of a class times its " +
-			"neighbours (and the anchor), so that one with many is not drawn off its instances", Grid: []string{"class"},
+		Help: "graphs: what ‹C› multiplies: class, each class's losses; degree, also by its number " +
+			"of neighbours", Grid: []string{"class"},
 		Ladder: []string{jobspec.CostByDegree}, Start: jobspec.CostByDegree},
 	{Name: "bias-pull", Kind: method.Choice, Default: "parent", Choices: []string{"parent", jobspec.BiasZero},
 		Group: method.GroupMethod, On: method.Structured,
-		Help: "what a class's bias is drawn to: its parent's, or zero, as without a structure", Grid: []string{"parent"},
+		Help: "what a class's bias is regularised towards: its parent's bias, or zero", Grid: []string{"parent"},
 		Ladder: []string{jobspec.BiasZero}},
 	method.GapWanted,
 	{Name: "schedule", Kind: method.Choice, Default: ScheduleTwoblock, Group: method.GroupPath, Report: true,
 		Choices: []string{ScheduleTwoblock, ScheduleParity, ScheduleColour, ScheduleJacobi},
 		OfTrees: []string{ScheduleParity},
-		Help: "what a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and " +
-			"odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by side"},
+		Help: "order of updates in a sweep: twoblock (classes, then internal nodes), parity (of " +
+			"levels), colour, jacobi"},
 	{Name: "colouring", Kind: method.Choice, Default: "largest-first", Choices: []string{"largest-first", "smallest-last",
 		"dsatur"}, Group: method.GroupPath,
-		On: method.Graphs, With: "schedule=" + ScheduleColour, Help: "colour: order in which nodes get " +
-			"their colours, greedily"},
+		On: method.Graphs, With: "schedule=" + ScheduleColour, Help: "heuristic for the greedy colouring of schedule colour"},
 	{Name: "stiffness", Kind: method.Choice, Default: "support", Choices: []string{"support", "full"},
 		Group: method.GroupPath,
-		Help: "twoblock: on which features a class holds back its parent's step: those of its support vectors, or " +
-			"all, which is slower"},
+		Help: "twoblock, curvature model of the parent update: support (of support vectors; fast) " +
+			"or full (safe bound)"},
 	{Name: "momentum", Kind: method.Choice, Default: "fista", Choices: []string{"fista", "none"}, Group: method.GroupPath,
-		Help: "twoblock: extrapolate the internal nodes from sweep to sweep, or don't"},
+		Help: "twoblock: acceleration of the internal nodes from sweep to sweep"},
 	{Name: "epochs", Key: "inner_epochs", Kind: method.Int, Default: "0", Range: method.Range{Most: 1000},
 		Group: method.GroupPath,
-		Help: "at least `N` passes over the data for each class in a sweep; 0: three, with the squared hinge one in " +
-			"the first two sweeps"},
+		Help: "at least `N` passes over the data for each class in a sweep; 0: chosen by sweep and " +
+			"loss"},
 	method.EvalEvery, method.PriorShift, method.WarmStart,
 }
 
