@@ -59,7 +59,7 @@ func methodOptions(f *pflag.FlagSet, said *registry.Values, group string, common
 }
 
 // mostNamed is how many methods the help on an option names.
-const mostNamed = 4
+const mostNamed = 3
 
 // usageOf is the help on an option, with the methods that have it, or have it not, where these are few.
 func usageOf(p *method.Option) string {

@@ -23,7 +23,7 @@ const envCoordinator = "TAXON_COORDINATOR"
 // coordinatorFlag defines --coordinator.
 func coordinatorFlag(f *pflag.FlagSet, p *string) {
 	f.StringVar(p, "coordinator", os.Getenv(envCoordinator), "`ADDR` (host:port) of the coordinator, or the hdfs:// "+
-		"file in which it says where it is (default "+envCoordinator+")")
+		"file that names it (default "+envCoordinator+")")
 	f.Lookup("coordinator").DefValue = "" // the environment's value belongs in no help text
 }
 

@@ -100,8 +100,8 @@ func (a *app) speakFor(cmd *cobra.Command) {
 }
 
 // profileUsage is the help on --profile of the verbs that call a cluster.
-const profileUsage = "how to reach the cluster: a `FILE` of lines `name: value` with coordinator, tls-ca, tls-cert, " +
-	"tls-key, token-file (default " + envProfile + ")"
+const profileUsage = "certificates and tokens of the cluster: a `FILE` of lines `name: value` (default " + envProfile +
+	")"
 
 // clusterProfile defines --profile of the verbs that call a cluster.
 func clusterProfile(f *pflag.FlagSet, p *string) {

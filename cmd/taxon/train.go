@@ -111,8 +111,8 @@ func (o *trainOptions) watched(ctx context.Context, a *app, t *train.Options) (e
 // inputFlags say what is trained on; submit has them too.
 func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, "+
-			"bzip2, zstd, xz), - for standard input, or a folder made by ingest; repeated: read one after the other")
+		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE` of lines or a table (plain, gzip, bzip2, zstd, "+
+			"xz), - or a folder made by ingest; repeated: several")
 		textFlag(f, &o.Text)
 		f.BoolVar(&o.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.Weights)
@@ -314,7 +314,7 @@ func capsThen(c model.PastCaps) string {
 }
 
 // midst explains how an earlier sweep can have been better.
-const midst = "the time was up in the midst of a later one"
+const midst = "the time limit hit in the middle of a later one"
 
 // aboveGap says why a training ended above the requested gap, and what to do. more says how to
 // raise a flag and continue. "": the training ended as it should.

@@ -70,8 +70,8 @@ func newTuneCmd(a *app) *cobra.Command {
 	t, grid := &o.Train, &o.Grid
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&t.Data, "data", nil,
-			"instances: a `FILE` (libsvm, XMC or table; may be compressed) or a folder made by "+
-				"ingest; repeatable")
+			"instances: a `FILE` of lines or a table (plain, gzip, bzip2, zstd, xz) or a folder "+
+				"made by ingest; repeated: several")
 		f.BoolVar(&t.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&t.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &t.Weights)
@@ -95,12 +95,11 @@ func newTuneCmd(a *app) *cobra.Command {
 	optionGroup(cmd, "Features of text", func(f *pflag.FlagSet) {
 		for _, p := range tune.TextOptions() {
 			one := gridValue{p, grid.Values}
-			usage := strings.ReplaceAll(option.Flags(p.Help), "`", "") + " (default: the search tries some; in a grid " +
-				p.Default + ")"
+			usage := strings.ReplaceAll(option.Flags(p.Help), "`", "")
 			if p.Name == "stop-words" {
-				f.Var(&stopWordsValue{one, &t.Words.StopWords}, p.Name, "`LIST` of values: "+usage)
+				f.Var(&stopWordsValue{one, &t.Words.StopWords}, p.Name, "`LIST`: "+usage)
 			} else {
-				f.Var(&one, p.Name, "`LIST` of values: "+usage)
+				f.Var(&one, p.Name, "`LIST`: "+usage)
 			}
 		}
 	})
@@ -166,7 +165,7 @@ func runTune(ctx context.Context, a *app, o *tune.Options) error {
 func gridOptions(f *pflag.FlagSet, grid map[string][]string, common bool) {
 	for _, p := range registry.Tunable() {
 		if p.Common == common {
-			f.Var(&gridValue{p, grid}, p.Name, "`LIST` of values: "+strings.ReplaceAll(usageOf(&p), "`", ""))
+			f.Var(&gridValue{p, grid}, p.Name, "`LIST`: "+strings.ReplaceAll(usageOf(&p), "`", ""))
 		}
 	}
 }

@@ -107,32 +107,28 @@ class HierarchicalParameters(BaseEstimator):
         Learn a hierarchy: ``N`` families of classes, auto (about 16 classes in each), or none (rr-svm, rr-lr, td,
         h-svm, h-rls, hm3, hblr-m1, hblr-m2, hblr-m3).
     anchor : float, default 0.01
-        Graphs: pull of every class with edges towards zero; 0: none, as in the papers, without a certificate
-        (rr-svm, rr-lr).
+        Graphs: pull of all classes to zero; 0: none, as in the papers, without a certificate (rr-svm, rr-lr).
     positive_weight : float | str, default 1.0
         Weight of the losses of a class's own instances: a ``NUMBER``, or balanced (by rarity, at most 100)
         (rr-svm, rr-lr, bsvm, blr, td, h-svm).
     internal_weight : float, default 1.0
         Regularisation weight of edges between internal nodes (rr-svm, rr-lr).
     edge_weights : str, default "even"
-        Trees: factor on edges between internal nodes: even (1), depth (of the lower node), size (classes below it)
-        (rr-svm, rr-lr).
+        Trees, factor on inner edges: even (1), depth (of the lower node), size (classes below) (rr-svm, rr-lr).
     cost_by : str, default "class"
-        Graphs: what --C multiplies: class, each class's losses; degree, also by its number of neighbours (rr-svm,
-        rr-lr).
+        Graphs, what --C multiplies: losses per class, or by degree, its number of neighbours (rr-svm, rr-lr).
     bias_pull : str, default "parent"
         What a class's bias is regularised towards: its parent's bias, or zero (rr-svm, rr-lr).
     gap : float, default 0.01
         Stop when the certified relative duality gap (P-D)/P of the whole problem is at most this (rr-svm, rr-lr,
         bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr, msvm, flatmult, hiermult, hsvm, transfer, ot, rr-msvm, hm3).
     schedule : str, default "twoblock"
-        Order of updates in a sweep: twoblock (classes, then internal nodes), parity (of levels), colour, jacobi
-        (colour, jacobi of rr-svm, rr-lr).
+        Updates in a sweep: twoblock (classes, then inner nodes), parity (levels), colour, jacobi (colour, jacobi
+        of rr-svm, rr-lr).
     colouring : str, default "largest-first"
         Heuristic for the greedy colouring of schedule colour (rr-svm, rr-lr).
     stiffness : str, default "support"
-        Twoblock, curvature model of the parent update: support (of support vectors; fast) or full (safe bound)
-        (rr-svm, rr-lr).
+        Twoblock, curvature of the parent update: support (support vectors; fast), full (safe) (rr-svm, rr-lr).
     momentum : str, default "fista"
         Twoblock: acceleration of the internal nodes from sweep to sweep (rr-svm, rr-lr).
     epochs : int, default 0
@@ -175,17 +171,16 @@ class HierarchicalParameters(BaseEstimator):
         Binary (one-versus-rest, also for multi-label data) or softmax (single-label data) (hblr-m1, hblr-m2,
         hblr-m3).
     prior : str, default "fisher"
-        Prior of the precisions: fisher (information of an average class of its size) or blr (logistic regression
-        at C = 1) (hblr-m1, hblr-m2, hblr-m3).
+        Prior of the precisions: fisher (Fisher information) or blr (of a logistic regression) (hblr-m1, hblr-m2,
+        hblr-m3).
     prior_inverse : str, default "diagonal"
         Inverse of the Fisher information for the prior: diagonal, or full for a few features (hblr-m1, hblr-m2,
         hblr-m3).
     prior_scale : str, default "paper"
-        Hblr-m1, hblr-m3: how features are pooled into one prior: paper (mean), median, df (mean weighted by
-        counts) (hblr-m1, hblr-m2, hblr-m3).
+        Pooling of features into one prior: paper (mean), median, df (weighted mean) (hblr-m1, hblr-m2, hblr-m3).
     tolerance : float, default 0.001
-        Stop when all further rounds together would change the precisions and means by less than this share
-        (hblr-m1, hblr-m2, hblr-m3).
+        Stop when further rounds would change precisions and means by less than this share (hblr-m1, hblr-m2,
+        hblr-m3).
     hierarchy : Any, default None
         Pairs of parent and child (a list, an array, a table of two columns; a missing parent is none), a dict from
         a parent to its children (nested or not), a networkx graph, or ``learned``: from the rows. None: no
@@ -351,32 +346,28 @@ class TextParameters(BaseEstimator):
         Learn a hierarchy: ``N`` families of classes, auto (about 16 classes in each), or none (rr-svm, rr-lr, td,
         h-svm, h-rls, hm3, hblr-m1, hblr-m2, hblr-m3).
     anchor : float, default 0.01
-        Graphs: pull of every class with edges towards zero; 0: none, as in the papers, without a certificate
-        (rr-svm, rr-lr).
+        Graphs: pull of all classes to zero; 0: none, as in the papers, without a certificate (rr-svm, rr-lr).
     positive_weight : float | str, default 1.0
         Weight of the losses of a class's own instances: a ``NUMBER``, or balanced (by rarity, at most 100)
         (rr-svm, rr-lr, bsvm, blr, td, h-svm).
     internal_weight : float, default 1.0
         Regularisation weight of edges between internal nodes (rr-svm, rr-lr).
     edge_weights : str, default "even"
-        Trees: factor on edges between internal nodes: even (1), depth (of the lower node), size (classes below it)
-        (rr-svm, rr-lr).
+        Trees, factor on inner edges: even (1), depth (of the lower node), size (classes below) (rr-svm, rr-lr).
     cost_by : str, default "class"
-        Graphs: what --C multiplies: class, each class's losses; degree, also by its number of neighbours (rr-svm,
-        rr-lr).
+        Graphs, what --C multiplies: losses per class, or by degree, its number of neighbours (rr-svm, rr-lr).
     bias_pull : str, default "parent"
         What a class's bias is regularised towards: its parent's bias, or zero (rr-svm, rr-lr).
     gap : float, default 0.01
         Stop when the certified relative duality gap (P-D)/P of the whole problem is at most this (rr-svm, rr-lr,
         bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr, msvm, flatmult, hiermult, hsvm, transfer, ot, rr-msvm, hm3).
     schedule : str, default "twoblock"
-        Order of updates in a sweep: twoblock (classes, then internal nodes), parity (of levels), colour, jacobi
-        (colour, jacobi of rr-svm, rr-lr).
+        Updates in a sweep: twoblock (classes, then inner nodes), parity (levels), colour, jacobi (colour, jacobi
+        of rr-svm, rr-lr).
     colouring : str, default "largest-first"
         Heuristic for the greedy colouring of schedule colour (rr-svm, rr-lr).
     stiffness : str, default "support"
-        Twoblock, curvature model of the parent update: support (of support vectors; fast) or full (safe bound)
-        (rr-svm, rr-lr).
+        Twoblock, curvature of the parent update: support (support vectors; fast), full (safe) (rr-svm, rr-lr).
     momentum : str, default "fista"
         Twoblock: acceleration of the internal nodes from sweep to sweep (rr-svm, rr-lr).
     epochs : int, default 0
@@ -419,17 +410,16 @@ class TextParameters(BaseEstimator):
         Binary (one-versus-rest, also for multi-label data) or softmax (single-label data) (hblr-m1, hblr-m2,
         hblr-m3).
     prior : str, default "fisher"
-        Prior of the precisions: fisher (information of an average class of its size) or blr (logistic regression
-        at C = 1) (hblr-m1, hblr-m2, hblr-m3).
+        Prior of the precisions: fisher (Fisher information) or blr (of a logistic regression) (hblr-m1, hblr-m2,
+        hblr-m3).
     prior_inverse : str, default "diagonal"
         Inverse of the Fisher information for the prior: diagonal, or full for a few features (hblr-m1, hblr-m2,
         hblr-m3).
     prior_scale : str, default "paper"
-        Hblr-m1, hblr-m3: how features are pooled into one prior: paper (mean), median, df (mean weighted by
-        counts) (hblr-m1, hblr-m2, hblr-m3).
+        Pooling of features into one prior: paper (mean), median, df (weighted mean) (hblr-m1, hblr-m2, hblr-m3).
     tolerance : float, default 0.001
-        Stop when all further rounds together would change the precisions and means by less than this share
-        (hblr-m1, hblr-m2, hblr-m3).
+        Stop when further rounds would change precisions and means by less than this share (hblr-m1, hblr-m2,
+        hblr-m3).
     hierarchy : Any, default None
         Pairs of parent and child (a list, an array, a table of two columns; a missing parent is none), a dict from
         a parent to its children (nested or not), a networkx graph, or ``learned``: from the rows. None: no
@@ -611,32 +601,28 @@ class FlatParameters(BaseEstimator):
         Learn a hierarchy: ``N`` families of classes, auto (about 16 classes in each), or none (rr-svm, rr-lr, td,
         h-svm, h-rls, hm3, hblr-m1, hblr-m2, hblr-m3).
     anchor : float, default 0.01
-        Graphs: pull of every class with edges towards zero; 0: none, as in the papers, without a certificate
-        (rr-svm, rr-lr).
+        Graphs: pull of all classes to zero; 0: none, as in the papers, without a certificate (rr-svm, rr-lr).
     positive_weight : float | str, default 1.0
         Weight of the losses of a class's own instances: a ``NUMBER``, or balanced (by rarity, at most 100)
         (rr-svm, rr-lr, bsvm, blr, td, h-svm).
     internal_weight : float, default 1.0
         Regularisation weight of edges between internal nodes (rr-svm, rr-lr).
     edge_weights : str, default "even"
-        Trees: factor on edges between internal nodes: even (1), depth (of the lower node), size (classes below it)
-        (rr-svm, rr-lr).
+        Trees, factor on inner edges: even (1), depth (of the lower node), size (classes below) (rr-svm, rr-lr).
     cost_by : str, default "class"
-        Graphs: what --C multiplies: class, each class's losses; degree, also by its number of neighbours (rr-svm,
-        rr-lr).
+        Graphs, what --C multiplies: losses per class, or by degree, its number of neighbours (rr-svm, rr-lr).
     bias_pull : str, default "parent"
         What a class's bias is regularised towards: its parent's bias, or zero (rr-svm, rr-lr).
     gap : float, default 0.01
         Stop when the certified relative duality gap (P-D)/P of the whole problem is at most this (rr-svm, rr-lr,
         bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr, msvm, flatmult, hiermult, hsvm, transfer, ot, rr-msvm, hm3).
     schedule : str, default "twoblock"
-        Order of updates in a sweep: twoblock (classes, then internal nodes), parity (of levels), colour, jacobi
-        (colour, jacobi of rr-svm, rr-lr).
+        Updates in a sweep: twoblock (classes, then inner nodes), parity (levels), colour, jacobi (colour, jacobi
+        of rr-svm, rr-lr).
     colouring : str, default "largest-first"
         Heuristic for the greedy colouring of schedule colour (rr-svm, rr-lr).
     stiffness : str, default "support"
-        Twoblock, curvature model of the parent update: support (of support vectors; fast) or full (safe bound)
-        (rr-svm, rr-lr).
+        Twoblock, curvature of the parent update: support (support vectors; fast), full (safe) (rr-svm, rr-lr).
     momentum : str, default "fista"
         Twoblock: acceleration of the internal nodes from sweep to sweep (rr-svm, rr-lr).
     epochs : int, default 0
@@ -679,17 +665,16 @@ class FlatParameters(BaseEstimator):
         Binary (one-versus-rest, also for multi-label data) or softmax (single-label data) (hblr-m1, hblr-m2,
         hblr-m3).
     prior : str, default "fisher"
-        Prior of the precisions: fisher (information of an average class of its size) or blr (logistic regression
-        at C = 1) (hblr-m1, hblr-m2, hblr-m3).
+        Prior of the precisions: fisher (Fisher information) or blr (of a logistic regression) (hblr-m1, hblr-m2,
+        hblr-m3).
     prior_inverse : str, default "diagonal"
         Inverse of the Fisher information for the prior: diagonal, or full for a few features (hblr-m1, hblr-m2,
         hblr-m3).
     prior_scale : str, default "paper"
-        Hblr-m1, hblr-m3: how features are pooled into one prior: paper (mean), median, df (mean weighted by
-        counts) (hblr-m1, hblr-m2, hblr-m3).
+        Pooling of features into one prior: paper (mean), median, df (weighted mean) (hblr-m1, hblr-m2, hblr-m3).
     tolerance : float, default 0.001
-        Stop when all further rounds together would change the precisions and means by less than this share
-        (hblr-m1, hblr-m2, hblr-m3).
+        Stop when further rounds would change precisions and means by less than this share (hblr-m1, hblr-m2,
+        hblr-m3).
     targets : str, default "auto"
         How a list of lists in y is read: ``sets`` of labels, or ``paths`` from the top down. ``auto``: as paths if
         no hierarchy or graph is given and each name has one parent in them, as in a tree; else as sets. Lists that

@@ -88,20 +88,17 @@ var options = []method.Option{
 		Help: "binary (one-versus-rest, also for multi-label data) or softmax (single-label data)"},
 	{Name: "prior", Kind: method.Choice, Default: "fisher", Choices: []string{"fisher", Fitted}, Group: method.GroupMethod,
 		Report: true,
-		Help: "prior of the precisions: fisher (information of an average class of its size) or " +
-			"blr (logistic regression at C = 1)"},
+		Help:   "prior of the precisions: fisher (Fisher information) or blr (of a logistic regression)"},
 	{Name: "prior-inverse", Kind: method.Choice, Default: Diagonal, Choices: []string{Diagonal, Full},
 		Group: method.GroupMethod, Report: true,
 		Help: "inverse of the Fisher information for the prior: diagonal, or full for a few " +
 			"features"},
 	{Name: "prior-scale", Kind: method.Choice, Default: ScalePaper, Choices: []string{ScalePaper, ScaleMedian, ScaleDF},
 		Group: method.GroupMethod, Report: true,
-		Help: "hblr-m1, hblr-m3: how features are pooled into one prior: paper (mean), median, df " +
-			"(mean weighted by counts)"},
+		Help: "pooling of features into one prior: paper (mean), median, df (weighted mean)"},
 	{Name: "tolerance", Kind: method.Float, Default: "0.001", Range: method.Above0To1, Group: method.GroupStopping,
 		Report: true,
-		Help: "stop when all further rounds together would change the precisions and means by less " +
-			"than this share"},
+		Help:   "stop when further rounds would change precisions and means by less than this share"},
 	{Name: "schedule", Kind: method.Choice, Default: twoblock, Choices: []string{twoblock, parity},
 		Group: method.GroupPath, Report: true,
 		Help: "what a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even " +

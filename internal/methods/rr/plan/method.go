@@ -83,9 +83,8 @@ var tying = []string{"families", "anchor", "internal-weight", "edge-weights", "b
 var options = []method.Option{
 	method.Cost, method.Bias, method.Families,
 	{Name: "anchor", Kind: method.Float, Default: "0.01", Range: method.AtLeast0, Group: method.GroupMethod,
-		On: method.Graphs,
-		Help: "graphs: pull of every class with edges towards zero; 0: none, as in the papers, " +
-			"without a certificate",
+		On:   method.Graphs,
+		Help: "graphs: pull of all classes to zero; 0: none, as in the papers, without a certificate",
 		Grid: []string{"0.01"}, Ladder: []string{"0.0001", "0.001", "0.1", "1", "10"}, Start: "1", Offset: 0.5},
 	method.PositiveWeight,
 	{Name: "internal-weight", Kind: method.Float, Default: "1", Range: method.Above0, Group: method.GroupMethod,
@@ -95,13 +94,13 @@ var options = []method.Option{
 	{Name: "edge-weights", Kind: method.Choice, Default: jobspec.EdgesEven, Choices: []string{jobspec.EdgesEven,
 		jobspec.EdgesDepth, jobspec.EdgesSize}, Group: method.GroupMethod, On: method.Structured, Trees: true,
 		OfTrees: []string{jobspec.EdgesDepth, jobspec.EdgesSize},
-		Help: "trees: factor on edges between internal nodes: even (1), depth (of the lower node), " +
-			"size (classes below it)", Grid: []string{jobspec.EdgesEven}, Ladder: []string{jobspec.EdgesSize,
+		Help:    "trees, factor on inner edges: even (1), depth (of the lower node), size (classes below)",
+		Grid:    []string{jobspec.EdgesEven}, Ladder: []string{jobspec.EdgesSize,
 			jobspec.EdgesDepth}},
 	{Name: "cost-by", Kind: method.Choice, Default: "class", Choices: []string{"class", jobspec.CostByDegree},
 		Group: method.GroupMethod, On: method.Graphs,
-		Help: "graphs: what ‹C› multiplies: class, each class's losses; degree, also by its number " +
-			"of neighbours", Grid: []string{"class"},
+		Help:   "graphs, what ‹C› multiplies: losses per class, or by degree, its number of neighbours",
+		Grid:   []string{"class"},
 		Ladder: []string{jobspec.CostByDegree}, Start: jobspec.CostByDegree},
 	{Name: "bias-pull", Kind: method.Choice, Default: "parent", Choices: []string{"parent", jobspec.BiasZero},
 		Group: method.GroupMethod, On: method.Structured,
@@ -111,15 +110,13 @@ var options = []method.Option{
 	{Name: "schedule", Kind: method.Choice, Default: ScheduleTwoblock, Group: method.GroupPath, Report: true,
 		Choices: []string{ScheduleTwoblock, ScheduleParity, ScheduleColour, ScheduleJacobi},
 		OfTrees: []string{ScheduleParity},
-		Help: "order of updates in a sweep: twoblock (classes, then internal nodes), parity (of " +
-			"levels), colour, jacobi"},
+		Help:    "updates in a sweep: twoblock (classes, then inner nodes), parity (levels), colour, jacobi"},
 	{Name: "colouring", Kind: method.Choice, Default: "largest-first", Choices: []string{"largest-first", "smallest-last",
 		"dsatur"}, Group: method.GroupPath,
 		On: method.Graphs, With: "schedule=" + ScheduleColour, Help: "heuristic for the greedy colouring of schedule colour"},
 	{Name: "stiffness", Kind: method.Choice, Default: "support", Choices: []string{"support", "full"},
 		Group: method.GroupPath,
-		Help: "twoblock, curvature model of the parent update: support (of support vectors; fast) " +
-			"or full (safe bound)"},
+		Help:  "twoblock, curvature of the parent update: support (support vectors; fast), full (safe)"},
 	{Name: "momentum", Kind: method.Choice, Default: "fista", Choices: []string{"fista", "none"}, Group: method.GroupPath,
 		Help: "twoblock: acceleration of the internal nodes from sweep to sweep"},
 	{Name: "epochs", Key: "inner_epochs", Kind: method.Int, Default: "0", Range: method.Range{Most: 1000},
