@@ -19,7 +19,7 @@ func TestAboveGap(t *testing.T) {
 		{model.Report{StoppedBy: "max_sweeps", Gap: &gap}, 0, "raise --max-sweeps, add --warm-start m", "sweep 20"},
 		{model.Report{StoppedBy: "max_sweeps", Gap: &gap}, 0.1, "raise --max-sweeps and add --force", "--warm-start"},
 		{model.Report{StoppedBy: "max_time", Gap: &gap, Better: &model.Better{Sweep: 20, Gap: 2.5e-5}}, 0,
-			"sweep 20 had 2.5e-05, and the time was up", "--max-sweeps"},
+			"sweep 20 had 2.5e-05, and the time limit hit", "--max-sweeps"},
 		{model.Report{StoppedBy: "stationary", Gap: &gap, Method: "td", Nodes: 3, Terminals: 2}, 0, "unit-length instances",
 			"parity"},
 		{model.Report{StoppedBy: "stationary", Gap: &gap, Nodes: 3, Terminals: 2,
