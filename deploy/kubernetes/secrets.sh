@@ -41,6 +41,7 @@ for role in coordinator store worker; do
 done
 # A client's profile names the files beside it: those of the secret, and those of the folder.
 profile() { printf 'tls-ca: ca.crt\ntls-cert: %s.crt\ntls-key: %s.key\n' "$1" "$1"; }
+mkdir -p "$dir"
 profile client >"$dir/profile"
 secret "$namespace" client --from-literal=profile="$(profile tls)"
 for space in "$@"; do
