@@ -108,7 +108,7 @@ func storeyOf(dir string) (n int, ok bool) {
 var thirdParty = map[string][]string{
 	"google.golang.org/grpc": {"proto/taxon/v1", "store/storerpc", "coordinator", "worker", "internal/cluster",
 		"internal/cluster/client", "internal/cluster/node", "internal/cluster/page", "internal/cluster/jobs",
-		"internal/hadoop/mapreduce/driver", "internal/app/engine", "internal/cluster/secure", "internal/cluster/metrics",
+		"internal/app/engine", "internal/cluster/secure", "internal/cluster/metrics",
 		"internal/app/serve"},
 	"google.golang.org/protobuf": {"proto/taxon/v1", "internal/cluster/jobs", "internal/app/serve", "store/storerpc",
 		"coordinator/machine", "internal/hadoop/mapreduce", "internal/app/train", "internal/app/tune"},

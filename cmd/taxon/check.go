@@ -44,12 +44,12 @@ func newCheckCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Data, "data", "", "instances: a `FILE`, or - for standard input")
 		f.StringVar(&o.Test, "test", "", "instances that are to measure the model: a `FILE`")
-		f.StringVar(&o.TestLabels, "test-labels", "", "labels of a --test that is a matrix: a `FILE`, as --labels")
 		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge, or "+
 			"from-labels with --path-separator")
 		f.BoolVar(&o.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&o.ZeroBased, "zero-based", false, "feature indices count from 0")
 	})
+	optionGroup(cmd, "Input", func(f *pflag.FlagSet) { testLabelsOption(f, &o.TestLabels) })
 	tableFlags(cmd, &o.Table)
 	require(cmd, "data")
 	return cmd

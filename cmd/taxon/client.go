@@ -15,8 +15,11 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// clientOptions holds the flags of the verbs that call a cluster.
-type clientOptions struct{ client.Options }
+// clientOptions are the flags of the verbs that call a cluster.
+type clientOptions struct {
+	client.Options
+	profile string // path; "": none
+}
 
 // flags defines the options as the last group of a verb's help.
 func (o *clientOptions) flags(cmd *cobra.Command) {
@@ -25,16 +28,16 @@ func (o *clientOptions) flags(cmd *cobra.Command) {
 		coordinatorFlag(f, &o.Coordinator)
 		f.DurationVar(&o.Patience, "patience", 15*time.Second, "how long to keep calling a coordinator that "+
 			"does not answer: `TIME`")
-		o.Security.AddClientFlags(f)
+		clusterProfile(f, &o.profile)
 	})
 }
 
 // dial prepares the connection, which the first call opens.
 func (o *clientOptions) dial(ctx context.Context, a *app) (*client.Client, error) {
-	if err := needCoordinator(o.Verb, o.Coordinator); err != nil {
+	if err := readProfile(ctx, o.profile, &o.Coordinator, &o.Security); err != nil {
 		return nil, err
 	}
-	if err := driverGone(ctx, o.Verb, o.Coordinator); err != nil {
+	if err := needCoordinator(o.Verb, o.Coordinator); err != nil {
 		return nil, err
 	}
 	o.Tell, o.Describe = a.ui, describeModel

@@ -42,12 +42,12 @@ func TestWaysOfTables(t *testing.T) {
 	for _, c := range []struct{ name, content, flags string }{
 		{"a.csv", table([]string{"l", "t"}, ",", plain), "--label-column l --text-column t" + text},
 		{"a.tsv", table([]string{"l", "t"}, "\t", quoted), "--label-column l --text-column t" + text},
-		{"b.csv", table([]string{"l", "t"}, ";", plain), "--label-column l --text-column t --delimiter ${SEMI}" + text},
-		{"c.csv", table(nil, "|", plain), "--label-column 1 --text-column 2 --delimiter ${BAR} --header no" + text},
-		{"c.tsv", table(nil, "\t", plain), "--label-column 1 --text-column 2 --header no" + text},
-		{"d.csv", table([]string{"top", "leaf", "t"}, ",", levels), "--level-columns top,leaf --text-column t" + text},
+		{"b.csv", table([]string{"l", "t"}, ";", plain), "--label-column l --text-column t --x delimiter=${SEMI}" + text},
+		{"c.csv", table(nil, "|", plain), "--label-column 1 --text-column 2 --x delimiter=${BAR} --x header=no" + text},
+		{"c.tsv", table(nil, "\t", plain), "--label-column 1 --text-column 2 --x header=no" + text},
+		{"d.csv", table([]string{"top", "leaf", "t"}, ",", levels), "--x level-columns=top,leaf --text-column t" + text},
 		{"e.csv", table([]string{"t", "Fruit", "Veg", "Saws", "Drills"}, ",", zero),
-			"--label-columns Fruit,Veg,Saws,Drills --text-column t"},
+			"--x label-columns=Fruit,Veg,Saws,Drills --text-column t"},
 	} {
 		vars["D"] = writeText(t, c.name, c.content)
 		code, stdout, stderr := runTaxon(t, "", "train --data $D "+c.flags+" --out $M --force --quiet --json", vars)
@@ -87,26 +87,27 @@ func TestWaysOfTablesSaid(t *testing.T) {
 		"IN": writeText(t, "in.csv", "t,a,b\nw,x > y,z\n"), "J": writeText(t, "j.jsonl", "{\"t\":\"a\"}\n"),
 		"DEEP": writeText(t, "deep.csv", "t,l\nw,"+strings.Repeat("a > ", 256)+"b\n")}
 	for line, want := range map[string]string{
-		"train --data $SEMI --text-column t --label-column l":                `are its cells separated by ';'? then say --delimiter ';'`,
-		"train --data $BAR --text-column t --label-column l":                 `then say --delimiter '|'`,
-		"train --data $TAB --text-column t --label-column l":                 "say --data-format tsv",
-		"train --data $BARE --feature-columns a --label-column l":            "say --header no",
-		"train --data $SEMI --delimiter $X --text-column t --label-column l": "must be one character",
-		"train --data $J --delimiter $SEP --text-column t --label-column l":  "must be one character",
-		"train --data $J --header no --text-column t --label-column l":       "--header for CSV and TSV",
-		"train --data $GAP --text-column t --level-columns a,b,c " +
+		"train --data $SEMI --text-column t --label-column " +
+			"l": `are its cells separated by ';'? then say --x delimiter=';'`,
+		"train --data $BAR --text-column t --label-column l":                   `then say --x delimiter='|'`,
+		"train --data $TAB --text-column t --label-column l":                   "say --x data-format=tsv",
+		"train --data $BARE --feature-columns a --label-column l":              "say --x header=no",
+		"train --data $SEMI --x delimiter=$X --text-column t --label-column l": "must be one character",
+		"train --data $J --x delimiter=$SEP --text-column t --label-column l":  "must be one character",
+		"train --data $J --x header=no --text-column t --label-column l":       "--x header for CSV and TSV",
+		"train --data $GAP --text-column t --x level-columns=a,b,c " +
 			"--path-separator ${SEP}": `gap.csv:2: column "c" holds "z" below column "b", which is empty`,
 		"train --data $GAP --text-column t " +
-			"--level-columns a,b,c": "--level-columns needs --path-separator",
-		"train --data $IN --text-column t --level-columns a,b " +
+			"--x level-columns=a,b,c": "--x level-columns needs --path-separator",
+		"train --data $IN --text-column t --x level-columns=a,b " +
 			"--path-separator ${SEP}": `in.csv:2: column "a": "x > y" holds the separator`,
 		"train --data $TWO --text-column t " +
-			"--label-columns a,b": `two.csv:2: column "b": want 1 in rows with this label`,
-		"train --data $TWO --text-column t --label-columns a,b --label-column a": "use one",
+			"--x label-columns=a,b": `two.csv:2: column "b": want 1 in rows with this label`,
+		"train --data $TWO --text-column t --x label-columns=a,b --label-column a": "use one",
 		"train --data $TWO --text-column a " +
-			"--label-columns a,b": "can't be what the label is predicted from",
+			"--x label-columns=a,b": "can't be what the label is predicted from",
 		"train --data $TWO --text-column t": "where each label has a column " +
-			"of 0 and 1, --label-columns",
+			"of 0 and 1, --x label-columns",
 		"train --data $DEEP --text-column t --label-column l --path-separator ${SEP}": "deep.csv:2: a path of " +
 			"257 parts: at most 256",
 	} {
@@ -149,7 +150,7 @@ func TestTableModelRefusesLines(t *testing.T) {
 			t.Errorf("%s: exit %d, %q, %q", line, code, stdout, stderr)
 		}
 	}
-	code, said, stderr := runTaxon(t, "", "predict --model $M --data $L --data-format csv --quiet", vars)
+	code, said, stderr := runTaxon(t, "", "predict --model $M --data $L --x data-format=csv --quiet", vars)
 	_, named, _ := runTaxon(t, "", "predict --model $M --data $D --quiet", vars)
 	if code != 0 || said != named || strings.Count(said, "\n") != 30 {
 		t.Errorf("exit %d, %s; %d lines", code, stderr, strings.Count(said, "\n"))
@@ -159,7 +160,7 @@ func TestTableModelRefusesLines(t *testing.T) {
 	if code != 0 {
 		t.Fatal(stderr)
 	}
-	if code, got, stderr := runTaxon(t, lines, "predict --model $M --data - --data-format lines --quiet",
+	if code, got, stderr := runTaxon(t, lines, "predict --model $M --data - --x data-format=lines --quiet",
 		vars); code != 0 || got != named {
 		t.Errorf("exit %d, %s; other labels than of the table", code, stderr)
 	}

@@ -17,11 +17,12 @@ func TestChainVerbs(t *testing.T) {
 	dir := noisyFiles(t)
 	vars := map[string]string{"d": dir, "m": filepath.Join(dir, "m")}
 	const flags = "train --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --out $m --json "
-	code, _, stderr := runTaxon(t, "", flags+"--iterations 12 --burn-in 4 --leapfrog 2", vars)
+	code, _, stderr := runTaxon(t, "", flags+"--x iterations=12 --x burn-in=4 --x leapfrog=2", vars)
 	if code != exitDone || !strings.Contains(stderr, "warning: the chains ") || strings.Count(stderr, "warning") != 1 {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
-	code, stdout, stderr := runTaxon(t, "", flags+"--iterations 700 --burn-in 200 --keep-draws 40 --test $d/test.svm "+
+	code, stdout, stderr := runTaxon(t, "", flags+"--x iterations=700 --x burn-in=200 --x keep-draws=40 --test "+
+		"$d/test.svm "+
 		"--eval-every 13 --force --quiet", vars)
 	var d trainedDocument
 	var own struct {
@@ -58,15 +59,15 @@ func TestChainVerbs(t *testing.T) {
 		"node c0 ":         "export --model $m --out - --quiet",
 		"corrmnl, softmax": "info $m",
 		"tree loss":        "eval --model $m --data $d/test.svm --hierarchy $d/tree.txt --quiet",
-		`"corrmnl"`: "tune --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --iterations 12 --burn-in " +
+		`"corrmnl"`: "tune --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --x iterations=12 --x burn-in=" +
 			"4 --folds 2 --out $d/tuned --json --quiet",
 		"needs a hierarchy": "train --data $d/train.svm --method corrmnl --out $m-x",
 		"C means nothing":   "train --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --C 3 --out $m-x",
-		"leaves no draw":    "train --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --burn-in 2500 --out $m-x",
+		"leaves no draw":    "train --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --x burn-in=2500 --out $m-x",
 		"whole":             "train --data $d/train.svm --hierarchy $d/tree.txt --method corrmnl --threshold 0.1 --out $m-x",
 	} {
 		code, stdout, stderr := runTaxon(t, "", line, vars)
-		if refused := strings.Contains(line, "-x"); !strings.Contains(stdout+stderr, want) ||
+		if refused := strings.Contains(line, "$m-x"); !strings.Contains(stdout+stderr, want) ||
 			refused != (code == exitUsage) || refused && strings.Count(stderr, "\n") > 1 {
 			t.Errorf("%s: exit status %d, want %q: %s%s", line, code, want, stdout, stderr)
 		}

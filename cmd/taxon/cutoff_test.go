@@ -178,7 +178,7 @@ func TestCutoffsAimAtTheGoal(t *testing.T) {
 	if again := train("--out $B --goal micro_f1 --threads 2"); *again.HeldOut != *micro.HeldOut {
 		t.Errorf("%+v, from a finished model %+v", again.HeldOut, micro.HeldOut)
 	}
-	if bounded := train("--out $B --force --cutoff-time 1e-9"); bounded.HeldOut.Instances != 80 ||
+	if bounded := train("--out $B --force --x cutoff-time=1e-9"); bounded.HeldOut.Instances != 80 ||
 		bounded.WeightsSHA256 != mean.WeightsSHA256 {
 		t.Errorf("within no time: %+v", bounded.HeldOut)
 	}

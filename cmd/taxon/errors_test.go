@@ -311,8 +311,8 @@ func checkExample(t *testing.T, line string) {
 func TestMarkedOptions(t *testing.T) {
 	t.Setenv(envMarkOptions, "1")
 	for line, want := range map[string]string{
-		"train --data x --out m --method mlr --schedule jacobi": "taxon: train: ‹schedule› means nothing to ‹method=mlr›: ",
-		"train --data x --out m --C -1":                         "taxon: train: ‹C=-1›: must be above 0\n",
+		"train --data x --out m --method mlr --x schedule=jacobi": "taxon: train: ‹schedule› means nothing to ‹method=mlr›: ",
+		"train --data x --out m --C -1":                           "taxon: train: ‹C=-1›: must be above 0\n",
 	} {
 		t.Setenv(envMarkOptions, "1")
 		var errw bytes.Buffer
@@ -433,17 +433,18 @@ func TestAllViolationsAtOnce(t *testing.T) {
 			"train: --gap 0: must be above 0 and at most 1", "train: --max-sweeps -1: must be a whole number, 0 or more",
 			"train: --max-time -1: must be 0 or more", "train: --seed -1: must be a whole number, 0 or more",
 			"train: --threads -1: must be from 0 to 32767"},
-		"train --data x --data y --out o1 --method td --anchor 0.1 --colouring dsatur --C -1": {
-			"train: --C -1: must be above 0", "train: --anchor" + fits, "train: --colouring" + fits},
-		"train --data x --out o1 --tolerance 3 --C -1 --method td --schedule foo": {
-			"train: --C -1: must be above 0", "train: --schedule" + fits, "train: --tolerance means nothing to --method td: " +
+		"train --data x --data y --out o1 --method td --x anchor=0.1 --x colouring=dsatur --C -1": {
+			"train: --C -1: must be above 0", "train: --x anchor" + fits, "train: --x colouring" + fits},
+		"train --data x --out o1 --x tolerance=3 --C -1 --method td --x schedule=foo": {
+			"train: --C -1: must be above 0", "train: --x schedule" + fits, "train: --x tolerance means nothing to " +
+				"--method td: " +
 				"leave it out, or use one of hblr-m1"},
-		"submit --data x --method mlr --schedule foo": {"submit: --schedule means nothing to --method mlr: leave it " +
+		"submit --data x --method mlr --x schedule=foo": {"submit: --x schedule means nothing to --method mlr: leave it " +
 			"out, or use one of rr-svm"},
-		"train --data x --out o1 --method tdd --tolerance 3": {"train: --method tdd: did you mean td?",
-			"train: --tolerance 3: must be above 0 and at most 1"},
+		"train --data x --out o1 --method tdd --x tolerance=3": {"train: --method tdd: did you mean td?",
+			"train: --x tolerance=3: must be above 0 and at most 1"},
 		"train --out o1 --job $UNFIT": {unfit + ":4: train: --C -1: must be above 0",
-			"train: --schedule" + fits, "train: --tolerance means nothing to --method td"},
+			"train: --x schedule" + fits, "train: --x tolerance means nothing to --method td"},
 		"train --data x --out o1 --C -1 --hierarchy h --graph g --C -2": {
 			"train: --C -1: must be above 0", "train: --C -2: must be above 0",
 			"train: --hierarchy and --graph: a training has one structure; give one of them"},
@@ -453,15 +454,16 @@ func TestAllViolationsAtOnce(t *testing.T) {
 			`train: --graph "": name a file`, "train: --test s3://x: s3://"},
 		"train --data x --out o1 --metod td --C -1": {"train: unknown flag --metod: " +
 			"did you mean --method?"},
-		"train --data x --out o1 --C -1 --metod td --anchor 1": {"train: --C -1: must be above 0",
+		"train --data x --out o1 --C -1 --metod td --x anchor=1": {"train: --C -1: must be above 0",
 			"train: unknown flag --metod: did you mean --method?"},
-		"submit --data x --C -1 --replicas 9 --method td --anchor 1": {
-			"submit: --C -1: must be above 0", "submit: --replicas 9: must be from 1 to 8", "submit: --anchor" + fits},
+		"submit --data x --C -1 --replicas 9 --method td --x anchor=1": {
+			"submit: --C -1: must be above 0", "submit: --replicas 9: must be from 1 to 8", "submit: --x anchor" + fits},
 		"tune --data - --out o1 --folds 1 --C 0": {
 			"tune: --folds 1: must be from 2 to 100", "tune: --C 0: must be above 0", "tune: --data -: a search that is gone " +
 				"on with reads the data again: give a file"},
 		"train --out o1 --job $JOB": {job + ":2: train: --gap 2: must be " +
-			"above 0 and at most 1", job + ":4: train: --seed -1: must be a whole number, 0 or more", "train: --anchor" + fits},
+			"above 0 and at most 1", job + ":4: train: --seed -1: must be a whole number, 0 or more", "train: --x " +
+			"anchor" + fits},
 		"train --out o1 --job $BAD": {bad + `:1: unknown flag "metod": did you mean method?`,
 			bad + ":2: train: --C -1: must be above 0"},
 		"train --out o1 --job $JOB --loss logistic --threads none": {"train: --threads none: must be a whole number"},

@@ -58,12 +58,12 @@ func newEvalCmd(a *app) *cobra.Command {
 			"each is tested against the first")
 		cutoffFlag(f, &o.Cutoff)
 		predictiveFlag(f, &o.Predictive)
-		f.Lookup("predictive").Usage += ". Models of --compare are measured by their means"
 	})
 	flagGroup(cmd, "Truth", func(f *pflag.FlagSet) {
 		inputFlags(f, &o.Data)
-		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge, or "+
-			"from-labels with --path-separator (default: the model's)")
+		f.StringVar(&o.Hierarchy, "hierarchy", "",
+			"a `FILE` of lines PARENT CHILD, or from-labels with --path-separator (default: the "+
+				"model's)")
 	})
 	tableFlags(cmd, &o.Data.Table)
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
@@ -73,8 +73,9 @@ func newEvalCmd(a *app) *cobra.Command {
 			"(always with --json)")
 		f.IntSliceVar(&o.At, "at", nil, "measure rankings at further numbers of places: p@k and ndcg@k for each k of "+
 			"`LIST`, as 1,10,100")
-		f.BoolVar(&o.Coverage, "coverage", false, "how many instances predict --min-probability answers, and how many of "+
-			"these rightly, by probability (always with --json, where there are probabilities)")
+		f.BoolVar(&o.Coverage, "coverage", false,
+			"share of instances that predict --min-probability answers, and their accuracy, by "+
+				"probability")
 		f.StringVar(&o.Confusion, "confusion", "", "write which classes were taken for which, as CSV, into `FILE`")
 		f.StringVar(&o.Reliability, "reliability", "", "draw the reliability diagram, of a model with "+
 			"probabilities, as SVG into `FILE`")

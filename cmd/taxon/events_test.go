@@ -130,6 +130,8 @@ func TestEventLog(t *testing.T) {
 		o := security(name)
 		return []string{"--tls-ca", o.CACert, "--tls-cert", o.Cert, "--tls-key", o.Key}
 	}
+	profile := writeText(t, "profile", "tls-ca: "+in("certs/ca.crt")+"\ntls-cert: "+in("certs/alice.crt")+"\ntls-key: "+
+		in("certs/alice.key")+"\n")
 	process := func(role string, more ...string) *member {
 		return run(t, slices.Concat([]string{role, "--dir", in(role), "--log-format", "json", "--metrics", "127.0.0.1:0"},
 			flags(role), more)...)
@@ -144,16 +146,14 @@ func TestEventLog(t *testing.T) {
 	}
 	ask := func(want int, args ...string) {
 		t.Helper()
-		code, stdout, stderr := runWith(t, "", slices.Concat(args, []string{"--coordinator", addr, "--quiet"},
-			flags("alice"))...)
+		code, stdout, stderr := runWith(t, "", append(args, "--coordinator", addr, "--quiet", "--profile", profile)...)
 		if code != want {
 			t.Fatalf("%q: exit status %d, want %d: %s%s", args, code, want, stdout, stderr)
 		}
 	}
 	ask(0, "submit", "--data", in("data.svm"), "--id", "news", "--name", "nightly")
 	for {
-		_, text, _ := runWith(t, "", append([]string{"status", "news", "--json", "--coordinator", addr},
-			flags("alice")...)...)
+		_, text, _ := runWith(t, "", "status", "news", "--json", "--coordinator", addr, "--profile", profile)
 		var st struct {
 			State, Submitted, Method, Owner string
 			Started                         string
@@ -176,7 +176,7 @@ func TestEventLog(t *testing.T) {
 	c.logged(t, `"msg":"lease lost"`)
 	w := process("worker", "--coordinator", addr, "--slots", "1", "--name", "gpu-4")
 	c.logged(t, `"msg":"job done"`)
-	code, text, stderr := runWith(t, "", append([]string{"status", "news", "--coordinator", addr}, flags("alice")...)...)
+	code, text, stderr := runWith(t, "", "status", "news", "--coordinator", addr, "--profile", profile)
 	for _, want := range []string{"news (nightly)", "owner       alice", "submitted   20", "started     20",
 		"ended       20", "method      rr-svm, gap 0.01, ", "bias-pull parent", "stopped by  gap", "sha256",
 		"1 attempt repeated", "1 worker lost, 0 rollbacks", "waiting besides"} {

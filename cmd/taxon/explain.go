@@ -58,11 +58,11 @@ func newExplainCmd(a *app) *cobra.Command {
 		f.StringVar(&o.Model, "model", "", "the `DIR` of a model")
 		f.BoolVar(&o.Data.Text, "text", false, "instances are texts: the arguments, or LABEL<TAB>text lines of --data")
 		f.StringVar(&o.Data.Path, "data", "", "instances: a `FILE`, a folder made by ingest, or - for standard input")
-		formatFlag(f, &o.Data.Table)
 		f.BoolVar(&o.Data.ZeroBased, "zero-based", false, "feature indices count from 0 (default: as in the training data)")
 		intFlag(f, &o.Row, "row", 1, 1, math.MaxInt32, "explain the `N`th instance of --data; empty lines do not count")
 		f.StringVar(&o.Label, "label", "", "explain the class `NAME` instead of the predicted one")
 	})
+	optionGroup(cmd, "Input", func(f *pflag.FlagSet) { formatOption(f, &o.Data.Table) })
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		intFlag(f, &o.Top, "top", 5, 1, 1<<20, "show the `K` best classes")
 		intFlag(f, &o.Words, "words", 5, 0, 1<<20, "show at most `N` words for and as many against at each level")

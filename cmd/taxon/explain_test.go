@@ -107,7 +107,7 @@ func TestExplainPrecisions(t *testing.T) {
 		"hblr-m3": "weights within"} {
 		vars["M"] += "m"
 		if code, _, stderr := runTaxon(t, "", "train --data $D --hierarchy $T --method "+method+
-			" --tolerance 1e-10 --out $M --quiet", vars); code != 0 {
+			" --x tolerance=1e-10 --out $M --quiet", vars); code != 0 {
 			t.Fatal(stderr)
 		}
 		code, stdout, stderr := runTaxon(t, "", "explain --model $M --data $D --row 1", vars)

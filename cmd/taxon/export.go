@@ -60,24 +60,24 @@ func newExportCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Model, "model", "", "the `DIR` of a model")
 		f.StringVar(&o.job, "job", "", "a cluster's finished job: its `ID`")
-		f.StringVar(&o.Data.Path, "data", "", "labelled instances to measure --threshold auto on, best not those of the "+
-			"training: a `FILE` or a folder made by ingest")
-		formatFlag(f, &o.Data.Table)
+		f.StringVar(&o.Data.Path, "data", "",
+			"labelled instances for --threshold auto, best held-out ones: a `FILE` or a folder "+
+				"made by ingest")
 	})
+	optionGroup(cmd, "Input", func(f *pflag.FlagSet) { formatOption(f, &o.Data.Table) })
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		choiceFlag(f, &o.Format, "format", "text", append(export.Names(), "taxon"),
 			"format of the weights: `NAME` is "+strings.Join(export.Names(), ", ")+"; taxon is another name for model")
 		choiceFlag(f, &o.What, "what", export.Mean, []string{export.Mean, export.Variance, export.Precision},
-			"format text, models of "+strings.Join(registry.Precise(false), ", ")+": the means, the variances (the diagonal "+
-				"of each node's covariance) or the precisions that were learned")
+			"format text: means, posterior variances or learned precisions (models of "+strings.Join(registry.Precise(false),
+				", ")+")")
 		f.StringVar(&o.Out, "out", "", "write to `PATH`: a file, - for standard output, or a new folder if it ends in / ")
 		f.BoolVar(&o.Force, "force", false, "format model: replace an existing model")
-		f.Var(&o.threshold, "threshold", "leave out weights smaller than `T` in absolute value; format model: weights that "+
-			"differ from the parent's by less than T become the parent's; auto: the largest T that "+
-			"--prune-loss allows on --data")
-		choiceFlag(f, &o.Values, "values", "float32", shard.Values, "format model with a --threshold: how weights are "+
-			"stored; float16 takes half the bytes and rounds to 11 bits, int8 a quarter, in 127 steps of each "+
-			"feature's largest difference")
+		f.Var(&o.threshold, "threshold", "drop weights below `T`; format model: replace weights within T of the parent's; "+
+			"auto: see --prune-loss")
+		choiceFlag(f, &o.Values, "values", "float32", shard.Values,
+			"format model with --threshold: storage of weights; float16 halves, int8 quarters "+
+				"the size")
 		f.BoolVar(&o.ForceSize, "force-size", false, "format liblinear: write a file of more than 1 GiB")
 		floatFlag(f, &o.Loss, "prune-loss", 0.1, "with --threshold auto: how much micro F1 on --data may fall, "+
 			"in percentage points", atLeast0)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,12 +24,7 @@ func flagGroup(cmd *cobra.Command, title string, define func(f *pflag.FlagSet)) 
 	f := pflag.NewFlagSet(title, pflag.ContinueOnError)
 	f.SortFlags = false
 	define(f)
-	f.VisitAll(func(flag *pflag.Flag) {
-		if flag.Annotations == nil {
-			flag.Annotations = map[string][]string{}
-		}
-		flag.Annotations[groupAnnotation] = []string{title}
-	})
+	inGroup(f, title)
 	cmd.Flags().SortFlags = false
 	cmd.Flags().AddFlagSet(f)
 	f.VisitAll(func(flag *pflag.Flag) {
@@ -39,20 +35,46 @@ func flagGroup(cmd *cobra.Command, title string, define func(f *pflag.FlagSet)) 
 	})
 }
 
-// grouped reports whether a flag is the verb's own, unlike --json and --help, which all verbs have.
+// inGroup marks flags as those of a group of the help.
+func inGroup(f *pflag.FlagSet, title string) {
+	f.VisitAll(func(flag *pflag.Flag) {
+		if flag.Annotations == nil {
+			flag.Annotations = map[string][]string{}
+		}
+		flag.Annotations[groupAnnotation] = []string{title}
+	})
+}
+
+// grouped says whether a flag is the verb's own, unlike --json and --help, which all verbs have.
 func grouped(f *pflag.Flag) bool { return f.Annotations[groupAnnotation] != nil }
 
-// optionFlags defines the flags of a group of the methods' options. Their values go into said.
-func optionFlags(f *pflag.FlagSet, said *registry.Values, group string) {
+// methodOptions defines those options of a group of the methods' that are common, as flags, or the others. Their
+// values go into said.
+func methodOptions(f *pflag.FlagSet, said *registry.Values, group string, common bool) {
 	for _, p := range registry.Options() {
-		if p.Group == group {
+		if p.Group == group && p.Common == common {
 			optionFlag(f, said, p, usageOf(&p))
 		}
 	}
 }
 
-// usageOf returns the help on an option.
-func usageOf(p *method.Option) string { return option.Flags(registry.Usage(p)) }
+// mostNamed is how many methods the help on an option names.
+const mostNamed = 3
+
+// usageOf is the help on an option, with the methods that have it, or have it not, where these are few.
+func usageOf(p *method.Option) string {
+	help, by := option.Flags(p.Help), registry.Taking(p.Name)
+	without := slices.DeleteFunc(registry.Names(), func(name string) bool { return slices.Contains(by, name) })
+	switch {
+	case len(by) == 0 || len(without) == 0:
+		return help
+	case len(by) <= mostNamed:
+		return help + " (" + strings.Join(by, ", ") + ")"
+	case len(without) <= mostNamed:
+		return help + " (not " + strings.Join(without, ", ") + ")"
+	}
+	return fmt.Sprintf("%s (%d methods)", help, len(by))
+}
 
 func optionFlag(f *pflag.FlagSet, said *registry.Values, p method.Option, usage string) {
 	if *said == nil {
@@ -178,37 +200,49 @@ func above0to1(x float64) string {
 	return "must be above 0 and at most 1"
 }
 
-// tableFlags defines the flags of verbs that read data that may be tables.
+// groupTables is the title of the flags on tables.
+const groupTables = "Tables (.csv, .tsv, .jsonl, .parquet, .arrow), matrices (.npy, .npz)"
+
+// tableFlags are the flags and options of verbs that read data that may be tables.
 func tableFlags(cmd *cobra.Command, o *table.Options) {
-	flagGroup(cmd, "Tables (.csv, .tsv, .jsonl, .parquet, .arrow), matrices (.npy, .npz)", func(f *pflag.FlagSet) {
+	flagGroup(cmd, groupTables, func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.Text, "text-column", nil, "the `COLUMN` of the text; repeated: joined by blanks")
-		f.StringSliceVar(&o.Features, "feature-columns", nil, "`COLUMNS` of numbers, separated by commas: standardised, "+
-			"and the means remembered by the model; lists of numbers as they are")
+		f.StringSliceVar(&o.Features, "feature-columns", nil,
+			"numeric `COLUMNS`, separated by commas, standardised by the training data; columns "+
+				"of lists as they are")
 		f.StringVar(&o.Label, "label-column", "", "the `COLUMN` of the label, or of a list of labels")
-		f.StringSliceVar(&o.LabelColumns, "label-columns", nil, "instead: a column for each label, with 1 in its "+
-			"rows and 0 in others; `COLUMNS` separated by commas")
-		f.StringSliceVar(&o.LevelColumns, "level-columns", nil, "instead: a column for each level of the label's "+
-			"path, from the top; `COLUMNS` separated by commas")
-		f.StringVar(&o.PathSeparator, "path-separator", "", "labels are paths, `TEXT` between their parts, as in ' > ': "+
-			"they give the hierarchy too")
-		f.StringVar(&o.LabelSeparator, "label-separator", "", "a cell holds several labels, `TEXT` between them, as in ';'")
+		f.StringVar(&o.PathSeparator, "path-separator", "",
+			"labels are paths, `TEXT` between their parts, as in ' > '; they define the hierarchy")
+		f.StringVar(&o.LabelSeparator, "label-separator", "", "cells hold several labels, `TEXT` between them, as in ';'")
 		f.StringVar(&o.ID, "id-column", "", "the `COLUMN` that names the rows in predictions")
-		f.StringVar(&o.Weight, "weight-column", "", "the `COLUMN` of the instances' weights in training")
-		f.StringVar(&o.Labels, "labels", "", "labels of a matrix: a `FILE` with a line LABEL[,LABEL...] a "+
-			"row, or a NumPy array")
-		formatFlag(f, o)
-		f.StringVar(&o.Delimiter, "delimiter", "", "what separates the cells of CSV: one `CHARACTER`, as ';' "+
-			"(default: a comma)")
-		choiceFlag(f, &o.Header, "header", "", []string{table.WithHeader, table.NoHeader}, "whether line 1 of "+
-			"CSV or TSV names the columns; no: they are 1, 2, ... (default: yes)")
-		f.Int64Var(&o.SkipBroken, "skip-broken", 0, "pass over up to `N` broken rows or lines")
 	})
+	optionGroup(cmd, groupTables, func(f *pflag.FlagSet) { rareTableOptions(f, o) })
 }
 
-// formatFlag defines the flag for the format of files whose names do not show it.
-func formatFlag(f *pflag.FlagSet, o *table.Options) {
-	choiceFlag(f, &o.Format, "data-format", "auto", table.Formats, "what the data are; auto: by the name, "+
-		"whatever the compression")
+// rareTableOptions are the options on tables that have no flags.
+func rareTableOptions(f *pflag.FlagSet, o *table.Options) {
+	f.StringSliceVar(&o.LabelColumns, "label-columns", nil, "one 0/1 column per label: `COLUMNS`, separated by commas")
+	f.StringSliceVar(&o.LevelColumns, "level-columns", nil,
+		"one column per level of the label path, from the top: `COLUMNS`, separated by commas")
+	f.StringVar(&o.Weight, "weight-column", "", "the `COLUMN` of instance weights in training")
+	labelsOption(f, o)
+	formatOption(f, o)
+	f.StringVar(&o.Delimiter, "delimiter", "", "cell separator of CSV: one `CHARACTER`, as ';' (default: a comma)")
+	choiceFlag(f, &o.Header, "header", "", []string{table.WithHeader, table.NoHeader},
+		"whether line 1 of CSV or TSV names the columns; no: they are 1, 2, ... (default: "+
+			"yes)")
+	f.Int64Var(&o.SkipBroken, "skip-broken", 0, "skip up to `N` malformed rows or lines")
+}
+
+// labelsOption is the option for the labels of a matrix.
+func labelsOption(f *pflag.FlagSet, o *table.Options) {
+	f.StringVar(&o.Labels, "labels", "",
+		"labels of a matrix: a `FILE` with a line LABEL[,LABEL...] per row, or a NumPy array")
+}
+
+// formatOption is the option for what data are whose name does not say it.
+func formatOption(f *pflag.FlagSet, o *table.Options) {
+	choiceFlag(f, &o.Format, "data-format", "auto", table.Formats, "format of the data; auto: by file name")
 }
 
 // intFlag defines a whole number between lo and hi.

@@ -25,9 +25,9 @@ func TestHBLRVariational(t *testing.T) {
 	const train = "train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m1 --json --quiet "
 	for inference, rule := range map[string]form.Predictive{"map": form.Laplace, "variational": form.Variational} {
 		vars["m"] = filepath.Join(dir, inference)
-		options := "--inference " + inference
+		options := "--x inference=" + inference
 		if inference == "variational" {
-			options += " --covariance diagonal"
+			options += " --x covariance=diagonal"
 		}
 		var d trainedDocument
 		if err := json.Unmarshal([]byte(do(train+"--out $m "+options)), &d); err != nil {
@@ -105,17 +105,17 @@ func TestHBLRVariational(t *testing.T) {
 				plain.LogLoss, wide.Other.LogLoss)
 		}
 	}
-	do(train + "--inference variational --covariance diagonal --warm-start $m --out $w")
+	do(train + "--x inference=variational --x covariance=diagonal --warm-start $m --out $w")
 	vars["f"] = filepath.Join(dir, "f")
 	do(train + "--cutoff fit --out $f")
 	do("train --data $d/train.svm --hierarchy $d/tree.txt --method rr-lr --out $r --quiet")
 	for line, want := range map[string]string{
-		train + "--inference variational " +
-			"--schedule parity --out $x": "goes with inference map",
-		train + "--inference variational --covariance diagonal " +
+		train + "--x inference=variational " +
+			"--x schedule=parity --out $x": "goes with inference map",
+		train + "--x inference=variational --x covariance=diagonal " +
 			"--memory 1MB --out $x": "would be needed, --memory is",
-		train + "--inference variational --threads 2 " +
-			"--memory 1MB --out $x": "use --covariance diagonal, fewer --threads",
+		train + "--x inference=variational --threads 2 " +
+			"--memory 1MB --out $x": "use --x covariance=diagonal, fewer --threads",
 		"predict --model $r --data $d/test.svm " +
 			"--predictive --out -": "holds no variances for --predictive",
 		"eval --model $r --data $d/test.svm --predictive": "holds no variances for --predictive",
@@ -126,10 +126,10 @@ func TestHBLRVariational(t *testing.T) {
 			"the fitted cut-offs of",
 		"eval --pred $d/test.svm --data " +
 			"$d/test.svm --predictive": "--predictive needs --model",
-		"train --data $d/train.svm --method rr-lr --inference " +
-			"variational --out $x": "--inference means nothing to --method rr-lr",
-		"train --data $d/train.svm --method hblr-m1 --inference variational " +
-			"--covariance s --out $x": "must be one of full, diagonal",
+		"train --data $d/train.svm --method rr-lr --x inference=" +
+			"variational --out $x": "--x inference means nothing to --method rr-lr",
+		"train --data $d/train.svm --method hblr-m1 --x inference=variational " +
+			"--x covariance=s --out $x": "must be one of full, diagonal",
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code == exitDone || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)

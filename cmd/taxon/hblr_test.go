@@ -25,7 +25,7 @@ func TestHBLRTurns(t *testing.T) {
 	}
 	vars := map[string]string{"h": tree, "m": filepath.Join(dir, "m")}
 	code, out, stderr := runTaxon(t, "", "train --data testdata/turns.svm --hierarchy $h --method hblr-m2 --bias 3 "+
-		"--tolerance 1e-9 --max-sweeps 1000 --out $m --json --quiet", vars)
+		"--x tolerance=1e-9 --max-sweeps 1000 --out $m --json --quiet", vars)
 	var d trainedDocument
 	if err := json.Unmarshal([]byte(out), &d); err != nil || code != exitDone {
 		t.Fatal(err, stderr)
@@ -57,7 +57,7 @@ func TestHBLRVerbs(t *testing.T) {
 		"f": filepath.Join(dir, "f"), "p": filepath.Join(dir, "p")}
 	do := taxonOf(t, vars)
 	var d trainedDocument
-	if err := json.Unmarshal([]byte(do("train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m3 --tolerance "+
+	if err := json.Unmarshal([]byte(do("train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m3 --x tolerance="+
 		"1e-6 --test $d/test.svm --out $m --json --quiet")), &d); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestHBLRVerbs(t *testing.T) {
 		t.Errorf("compared with itself %+v, the test's %+v, %v", compared, d.Test, err)
 	}
 	var again trainedDocument
-	if err := json.Unmarshal([]byte(do("train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m3 --tolerance "+
+	if err := json.Unmarshal([]byte(do("train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m3 --x tolerance="+
 		"1e-6 --warm-start $m --out $w --json --quiet")), &again); err != nil {
 		t.Fatal(err)
 	}
@@ -168,29 +168,30 @@ func TestHBLRVerbs(t *testing.T) {
 		"train --data $d/train.svm --graph $d/tree.txt --method hblr-m1 --out $x": "needs a tree",
 		"train --data $d/train.svm --method " +
 			"hblr-m2 --C 2 --out $x": "--C means nothing to --method hblr-m2",
-		"train --data $d/train.svm --method hblr-m2 --likelihood " +
-			"multinomial --out $x": "--likelihood multinomial: must be one of binary, softmax",
+		"train --data $d/train.svm --method hblr-m2 --x likelihood=" +
+			"multinomial --out $x": "--x likelihood=multinomial: must be one of binary, softmax",
 		"train --data $d/two.svm --method hblr-m2 " +
-			"--likelihood softmax --out $x": "likelihood softmax takes instances of exactly one label; " +
+			"--x likelihood=softmax --out $x": "likelihood softmax takes instances of exactly one label; " +
 			"of 2, 1 have several",
 		"train --data $d/every.svm " +
 			"--method hblr-m1 --out $x": `class "a" is that of every instance, so method hblr-m1 has no prior for it`,
-		"train --data $d/two.svm --hierarchy $d/three.txt --prune none " +
-			"--method hblr-m3 --out $x": `class "c" has no instance (1 such), so method hblr-m3 has no prior for it: leave --prune none out`,
-		"train --data $d/train.svm --method hblr-m1 --prior gamma --out $x": "--prior gamma: must " +
+		"train --data $d/two.svm --hierarchy $d/three.txt --x prune=none " +
+			"--method hblr-m3 --out " +
+			"$x": `class "c" has no instance (1 such), so method hblr-m3 has no prior for it: leave --x prune=none out`,
+		"train --data $d/train.svm --method hblr-m1 --x prior=gamma --out $x": "--x prior=gamma: must " +
 			"be one of fisher, blr",
 		"train --data $d/train.svm --method hblr-m1 " +
-			"--prior -1 --out $x": "--prior -1: must be one of fisher, blr",
+			"--x prior=-1 --out $x": "--x prior=-1: must be one of fisher, blr",
 		"train --data $d/train.svm --method rr-lr " +
-			"--edge-weights $m --out $x": "must be one of even, depth, size",
-		"train --data $d/train.svm --method hblr-m1 --edge-weights depth --out $x": "--edge-weights means " +
+			"--x edge-weights=$m --out $x": "must be one of even, depth, size",
+		"train --data $d/train.svm --method hblr-m1 --x edge-weights=depth --out $x": "--x edge-weights means " +
 			"nothing to --method hblr-m1",
-		"train --data $d/train.svm --method hblr-m1 --prior-scale 0 --out $x": "--prior-scale 0: must " +
+		"train --data $d/train.svm --method hblr-m1 --x prior-scale=0 --out $x": "--x prior-scale=0: must " +
 			"be one of paper, median, df",
-		"train --data $d/train.svm --method hblr-m2 --prior-scale df --out $x": "prior-scale df goes " +
+		"train --data $d/train.svm --method hblr-m2 --x prior-scale=df --out $x": "prior-scale df goes " +
 			"with hblr-m1 and hblr-m3: hblr-m2 has a prior for each feature; leave it out",
 		"train --data $d/train.svm --method hblr-m2 " +
-			"--tolerance 0 --out $x": "--tolerance 0: must be above 0",
+			"--x tolerance=0 --out $x": "--x tolerance=0: must be above 0",
 		"train --data $d/train.svm --hierarchy $d/tree.txt --method hblr-m1 " +
 			"--memory 1MB --out $x": "would be needed, --memory is",
 		"export --model $r --what precision --out -": "a model of method rr-lr holds no precision",
@@ -201,7 +202,7 @@ func TestHBLRVerbs(t *testing.T) {
 		"export --model $m --what precision " +
 			"--format npz --out -": "--what precision goes with --format text",
 		"train --data $d/train.svm --method hblr-m1 --out $y --max-sweeps 1 --require-gap --quiet": "stopped by max_sweeps " +
-			"before the --tolerance asked for",
+			"before the --x tolerance asked for",
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code == exitDone || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)

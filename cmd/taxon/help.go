@@ -21,11 +21,11 @@ import (
 var usual = map[string][]string{"train": usualOfTraining, "submit": slices.Concat(usualOfTraining,
 	[]string{"coordinator", "wait", "job", "name"}),
 	"info": {"text", "zero-based", "instance-weights", "hierarchy", "method", "threads", "plan", "data", "like", "scale",
-		"workers", "slots", "stores", "cores", "memory"}}
+		"workers", "slots", "stores", "cores", "memory", byNameFlag}}
 
 var usualOfTraining = []string{"data", "text", "test", "hierarchy", "text-column", "feature-columns", "label-column",
 	"path-separator", "out", "force",
-	"method", "C", "gap", "max-sweeps", "max-time", "threads", "memory"}
+	"method", "C", "gap", "max-sweeps", "max-time", "threads", "memory", byNameFlag}
 
 func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 	all, method := false, ""
@@ -97,8 +97,8 @@ func writeHelp(w io.Writer, s console.Style, cmd *cobra.Command) {
 				n++
 			}
 		})
-		fmt.Fprintf(w, "\n`taxon help %s --all` shows %d more flags, `taxon help %[1]s --method NAME` those of a method.\n",
-			cmd.Name(), n)
+		fmt.Fprintf(w, "\n`taxon help %s --all` shows %d more flags, and %d options for --x; `taxon help %[1]s --method "+
+			"NAME` those of a method.\n", cmd.Name(), n, len(optionNames(cmd)))
 	}
 }
 
@@ -184,12 +184,17 @@ const otherFlags = "General"
 func flagGroups(cmd *cobra.Command) []string {
 	var titles []string
 	seen := map[string]bool{otherFlags: true}
-	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+	add := func(f *pflag.Flag) {
 		if t := groupOf(f); !seen[t] {
 			seen[t] = true
 			titles = append(titles, t)
 		}
-	})
+	}
+	cmd.LocalFlags().VisitAll(add)
+	hasOptionsByName(cmd).VisitAll(add)
+	if at := slices.Index(titles, groupByName); at >= 0 {
+		titles = append(slices.Delete(titles, at, at+1), groupByName)
+	}
 	return append(titles, otherFlags)
 }
 
@@ -203,6 +208,7 @@ func groupOf(f *pflag.Flag) string {
 // writeFlags prints the flags of one group: name and value, then the folded usage.
 func writeFlags(w io.Writer, cmd *cobra.Command, title string, show func(*pflag.Flag) bool) {
 	const column = 24
+	byName := hasOptionsByName(cmd)
 	visit := func(f *pflag.Flag) {
 		if f.Hidden || groupOf(f) != title || !show(f) {
 			return
@@ -212,9 +218,12 @@ func writeFlags(w io.Writer, cmd *cobra.Command, title string, show func(*pflag.
 			len(names)+len(f.Name)+5 <= console.Width {
 			value = names
 		}
-		head := "  --" + f.Name
+		head, sign := "  --"+f.Name, " "
+		if byName.Lookup(f.Name) != nil {
+			head, sign = "  --x "+f.Name, "="
+		}
 		if value != "" && f.Value.Type() != "bool" {
-			head += " " + value
+			head += sign + value
 		}
 		if _, required := f.Annotations[cobra.BashCompOneRequiredFlag]; required {
 			usage += " (required)"
@@ -229,5 +238,6 @@ func writeFlags(w io.Writer, cmd *cobra.Command, title string, show func(*pflag.
 		fmt.Fprintf(w, "%-*s%s\n", column, head, console.Fold(usage, console.Width, column))
 	}
 	cmd.LocalFlags().VisitAll(visit)
+	byName.VisitAll(visit)
 	cmd.InheritedFlags().VisitAll(visit)
 }

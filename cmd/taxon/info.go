@@ -73,7 +73,12 @@ func newInfoCmd(a *app) *cobra.Command {
 		instanceWeightsFlag(f, &o.Weights)
 		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure of the data: a `FILE`")
 	})
-	flagGroup(cmd, "Method", o.methodFlags)
+	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
+		choiceFlag(f, &o.Method, "method", registry.Names()[0], registry.Names(), "the method whose memory and time are "+
+			"estimated, with the options that train has for it: see --all")
+		o.methodOptions(f, true)
+	})
+	optionGroup(cmd, "Method", func(f *pflag.FlagSet) { o.methodOptions(f, false) })
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		intFlag(f, &o.Threads, "threads", 0, 0, 1<<15, "`N` threads that the training would use, 0 for all cores")
 	})
@@ -81,14 +86,13 @@ func newInfoCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// methodFlags are the options of training by which a plan is made, those on what is solved and
-// those on how. The structure of an estimate is a tree that is there.
-func (o *infoOptions) methodFlags(f *pflag.FlagSet) {
-	choiceFlag(f, &o.Method, "method", registry.Names()[0], registry.Names(), "the method whose memory and time are "+
-		"estimated, with the options that train has for it: see --all")
+// methodOptions are the options of training by which a plan is made, those on what is solved and
+// those on how: the common ones, which have flags, or the others. The structure of an estimate is a tree that is
+// there.
+func (o *infoOptions) methodOptions(f *pflag.FlagSet, common bool) {
 	for _, p := range registry.Options() {
-		if p.Group == method.GroupMethod && p.On != method.Graphs && !p.Learns || p.Name == "tolerance" ||
-			p.Name == "schedule" {
+		if p.Common == common && (p.Group == method.GroupMethod && p.On != method.Graphs && !p.Learns ||
+			p.Name == "tolerance" || p.Name == "schedule") {
 			optionFlag(f, &o.Said, p, usageOf(&p))
 		}
 	}

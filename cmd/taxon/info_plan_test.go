@@ -63,9 +63,9 @@ func TestInfoTakesOptions(t *testing.T) {
 		}
 	}
 	seen := map[string]string{}
-	for _, options := range []string{"", "--inference variational", "--inference variational --covariance diagonal",
-		"--likelihood softmax",
-		"--prior blr", "--prior blr --prior-inverse full"} {
+	for _, options := range []string{"", "--x inference=variational", "--x inference=variational --x covariance=diagonal",
+		"--x likelihood=softmax",
+		"--x prior=blr", "--x prior=blr --x prior-inverse=full"} {
 		code, out, stderr := runTaxon(t, "", "info $d --hierarchy $h --plan --json --method hblr-m2 "+options, vars)
 		var i struct{ Memory, Plan json.RawMessage }
 		if err := json.Unmarshal([]byte(out), &i); code != 0 || err != nil || len(i.Memory) == 0 {
@@ -78,12 +78,12 @@ func TestInfoTakesOptions(t *testing.T) {
 		seen[what] = options
 	}
 	for options, want := range map[string]string{
-		"--method hblr-m1 --covariance diagonal": "--covariance is for the variational inference: " +
-			"add --inference variational",
-		"--method rr-lr --likelihood softmax":                          "--likelihood means nothing to --method rr-lr",
-		"--method hblr-m1 --inference variational --schedule parity":   "goes with inference map",
-		"--method hblr-m1 --inference sampled":                         "must be one of map, variational",
-		"--plan --method hblr-m2 --prior-scale df --likelihood binary": "prior-scale df goes with hblr-m1 and hblr-m3",
+		"--method hblr-m1 --x covariance=diagonal": "--x covariance is for the variational inference: " +
+			"add --x inference=variational",
+		"--method rr-lr --x likelihood=softmax":                            "--x likelihood means nothing to --method rr-lr",
+		"--method hblr-m1 --x inference=variational --x schedule=parity":   "goes with inference map",
+		"--method hblr-m1 --x inference=sampled":                           "must be one of map, variational",
+		"--plan --method hblr-m2 --x prior-scale=df --x likelihood=binary": "prior-scale df goes with hblr-m1 and hblr-m3",
 	} {
 		if code, _, stderr := runTaxon(t, "", "info $d --hierarchy $h "+options, vars); code != exitUsage ||
 			!strings.Contains(stderr, want) {

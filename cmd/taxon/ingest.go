@@ -51,20 +51,16 @@ func newIngestCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.data, "data", nil, "instances: a `FILE`, or - for standard input; repeated: read "+
 			"one after the other")
-		textFlags(f, &o.text, &o.words)
-		f.BoolVar(&o.strings, "strings", false, "lines are LABEL[,LABEL...]<TAB>SEQUENCE: the features are those of a "+
-			"string kernel, of unit length. Ingest data to predict with the same flags")
-		choiceFlag(f, &o.kernel.Kernel, "kernel", dataset.Kernels[0], dataset.Kernels, "strings: a feature for each string "+
-			"of --length symbols: how often it occurs, or (gappy) occurs with --gaps symbols left out in between at most, "+
-			"each counting --decay")
-		intFlag(f, &o.kernel.Length, "length", 3, 1, 16, "strings: `N` symbols")
-		intFlag(f, &o.kernel.Gaps, "gaps", 1, 0, 64, "gappy strings: `N` symbols left out at most")
-		floatFlag(f, &o.kernel.Decay, "decay", 0.5, "gappy strings: what each symbol left out multiplies an occurrence "+
-			"by: a `NUMBER` up to 1", above0)
-		choiceFlag(f, &o.kernel.Alphabet, "alphabet", dataset.Alphabets[1], dataset.Alphabets, "strings: letters are A to "+
-			"Z, in either case, up to 6 a string; printable ASCII up to 4; bytes, of UTF-8 text, up to 3")
+		textFlag(f, &o.text)
+		f.BoolVar(&o.strings, "strings", false,
+			"lines are LABEL[,LABEL...]<TAB>SEQUENCE: string-kernel features; ingest test data "+
+				"with the same options")
 		f.BoolVar(&o.zeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.weights)
+	})
+	optionGroup(cmd, "Input", func(f *pflag.FlagSet) {
+		wordOptions(f, &o.words)
+		stringOptions(f, &o.kernel)
 	})
 	tableFlags(cmd, &o.table)
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
@@ -81,7 +77,20 @@ func newIngestCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// ingestReport is the JSON output of `taxon ingest`.
+// stringOptions are the options on string kernels.
+func stringOptions(f *pflag.FlagSet, o *dataset.Strings) {
+	choiceFlag(f, &o.Kernel, "kernel", dataset.Kernels[0], dataset.Kernels,
+		"strings: spectrum (substrings of length symbols) or gappy (with up to gaps symbols "+
+			"skipped)")
+	intFlag(f, &o.Length, "length", 3, 1, 16, "strings: `N` symbols")
+	intFlag(f, &o.Gaps, "gaps", 1, 0, 64, "gappy strings: at most `N` skipped symbols")
+	floatFlag(f, &o.Decay, "decay", 0.5, "gappy strings: factor for each skipped symbol: a `NUMBER` up to 1", above0)
+	choiceFlag(f, &o.Alphabet, "alphabet", dataset.Alphabets[1], dataset.Alphabets,
+		"strings: letters (A to Z, length up to 6), printable (ASCII, up to 4) or bytes "+
+			"(UTF-8, up to 3)")
+}
+
+// ingestReport is `taxon ingest --json`.
 type ingestReport struct {
 	Out       string `json:"out"`
 	Instances int64  `json:"instances"`
@@ -115,8 +124,8 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	}
 	if !o.strings {
 		for _, name := range []string{"kernel", "length", "gaps", "decay", "alphabet"} {
-			if cmd.Flags().Changed(name) {
-				return option.Errorf("ingest: --%s is for --strings: add that, or leave it out", name)
+			if lookup(cmd, name).Changed {
+				return option.Errorf("ingest: ‹%s› is for --strings: add that, or leave it out", name)
 			}
 		}
 		o.kernel = dataset.Strings{}
@@ -124,8 +133,8 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 		return option.Errorf("ingest: --strings and --text exclude each other")
 	} else if o.kernel.Kernel == dataset.Kernels[0] {
 		for _, name := range []string{"gaps", "decay"} {
-			if cmd.Flags().Changed(name) {
-				return option.Errorf("ingest: --%s is for --kernel gappy: add that, or leave it out", name)
+			if lookup(cmd, name).Changed {
+				return option.Errorf("ingest: ‹%s› is for ‹kernel=gappy›: add that, or leave it out", name)
 			}
 		}
 	}

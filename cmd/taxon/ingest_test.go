@@ -124,7 +124,7 @@ func TestCompressionsInHelp(t *testing.T) {
 	}
 }
 
-// TestBigrams: with --ngrams 2 a model tells texts apart that differ in the order of their words,
+// TestBigrams: with --x ngrams=2 a model tells texts apart that differ in the order of their words,
 // and predicts so without a flag; a job file has the flags, too.
 func TestBigrams(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -143,8 +143,8 @@ func TestBigrams(t *testing.T) {
 		"--quiet"); stdout != "a\nb\n" {
 		t.Errorf("%q, %q", stdout, stderr)
 	}
-	for _, args := range []string{"ingest --data train.txt --out x --ngrams 2", "train --data train.txt --out x " +
-		"--stop-words english", "ingest --data train.txt --text --out x --min-df 0"} {
+	for _, args := range []string{"ingest --data train.txt --out x --x ngrams=2", "train --data train.txt --out x " +
+		"--x stop-words=english", "ingest --data train.txt --text --out x --x min-df=0"} {
 		if code, _, stderr := runWith(t, "", strings.Fields(args)...); code != 2 || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit status %d, %q", args, code, stderr)
 		}

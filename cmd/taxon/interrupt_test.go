@@ -45,7 +45,7 @@ func TestInterruptedWhileAnInputIsSilent(t *testing.T) {
 	for _, line := range []string{
 		"train --data $PIPE --out $OUT", "train --data $DATA --hierarchy $PIPE --out $OUT",
 		"train --data $DATA --graph $PIPE --out $OUT", "train --data $DATA --test $PIPE --out $OUT",
-		"train --data $DATA --instance-weights $PIPE --out $OUT", "train --data $TEXT --text --stop-words $PIPE --out $OUT",
+		"train --data $DATA --instance-weights $PIPE --out $OUT", "train --data $TEXT --text --x stop-words=$PIPE --out $OUT",
 		"ingest --data $PIPE --out $OUT", "ingest --data $PIPE --text --out $OUT",
 		"info $PIPE", "info --plan --data $DATA --hierarchy $PIPE", "check --data $PIPE",
 		"check --data $DATA --hierarchy $PIPE", "predict --model $MODEL --data $PIPE", "eval --model $MODEL --data $PIPE",

@@ -22,7 +22,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 		return err
 	}
 	typed := map[string]bool{}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { typed[f.Name] = f.Changed })
+	visitAll(cmd, func(f *pflag.Flag) { typed[f.Name] = f.Changed })
 	given, errs, seen := map[string]int64{}, []error(nil), true
 	bad := map[int]error{} // by index in errs: errors about values
 	wrong := func(at int64, format string, args ...any) { errs = append(errs, fs.Inputf(path, at, format, args...)) }
@@ -32,14 +32,14 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 			wrong(at, "%s stands in line %d already: leave one out", key, first)
 		}
 		given[key] = at
-		f := cmd.Flags().Lookup(key)
+		f := lookup(cmd, key)
 		switch {
 		case key == "job":
 			wrong(at, "a job file can't name another: leave out job")
 			continue
-		case f == nil:
+		case f == nil || key == byNameFlag:
 			meant := fmt.Sprintf("they are those of `taxon help %s`", cmd.Name())
-			if s := format.Nearest(key, flagNames(cmd)); s != "" {
+			if s := format.Nearest(key, append(flagNames(cmd), optionNames(cmd)...)); s != "" {
 				meant = "did you mean " + s + "?"
 			}
 			wrong(at, "unknown flag %q: %s", key, meant)
@@ -52,7 +52,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 			continue
 		}
 		for _, v := range s.values {
-			if err := cmd.Flags().Set(key, v); err != nil {
+			if err := set(cmd, key, v); err != nil {
 				bad[len(errs)] = err
 				wrong(at, "%w", flagError(cmd, err))
 				seen = seen && key != methodFlag

@@ -11,9 +11,9 @@ import (
 	"taxon/coordinator/method/registry"
 )
 
-// Each option that any method has, has a flag of its kind, which reaches the job of a method
-// that has it.
-func TestOptionsHaveFlags(t *testing.T) {
+// Each option that any method has can be given by a flag or by --x, and reaches the job of a method that
+// has it.
+func TestOptionsReachJobs(t *testing.T) {
 	for _, p := range registry.Options() {
 		if p.Help == "" {
 			continue
@@ -21,10 +21,10 @@ func TestOptionsHaveFlags(t *testing.T) {
 		o, cmd := &trainOptions{}, &cobra.Command{Use: "test"}
 		o.defineFlags(cmd)
 		o.Job.Method = append(registry.Taking(p.Name), "rr-svm")[0]
-		set := false
+		given := false
 		for _, v := range append(slices.Clone(p.Choices), "0.125", "7", "true") {
-			if v != p.Default && registry.Has(o.Job.Method, p.Name) && cmd.Flags().Set(p.Name, v) == nil {
-				set = true
+			if v != p.Default && registry.Has(o.Job.Method, p.Name) && set(cmd, p.Name, v) == nil {
+				given = true
 				break
 			}
 		}
@@ -37,11 +37,11 @@ func TestOptionsHaveFlags(t *testing.T) {
 			o.Said[name] = value
 		}
 		one := p.Kind == method.Choice && len(p.Choices) == 1 // there is no other value yet
-		if err := o.Validate("train"); err != nil || set == one {
-			t.Errorf("--%s: set %t, %v", p.Name, set, err)
+		if err := o.Validate("train"); err != nil || given == one {
+			t.Errorf("%s: given %t, %v", p.Name, given, err)
 		}
 		if got := p.Of(o.Job); !p.Carried && !one && got != o.Said[p.Name] {
-			t.Errorf("--%s %s does not reach the job, which has %q", p.Name, o.Said[p.Name], got)
+			t.Errorf("%s %s does not reach the job, which has %q", p.Name, o.Said[p.Name], got)
 		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 	_ "taxon/internal/methods/all" // register themselves
 	"taxon/internal/ui/console"
 	"taxon/internal/ui/format"
+	"taxon/internal/ui/option"
 )
 
 func main() {
@@ -117,8 +118,8 @@ func executeVerbs(ctx context.Context, verbs []named, args []string, in io.Reade
 	a := &app{stdin: fs.NewCancelReader(ctx, in), stdout: stdout, stderr: errw, ui: console.New(errw),
 		style: console.NewStyle(out), args: args, terminal: onTerminal(in, errw)}
 	if os.Getenv(envMarkOptions) != "" {
-		os.Unsetenv(envMarkOptions) // it is not for the processes that this one starts
-		a.ui.Options = func(text string) string { return text }
+		os.Unsetenv(envMarkOptions) // it is not meant for the processes that this one starts
+		a.marked, a.ui.Options = true, option.Commands
 	}
 	defer func() {
 		if r := recover(); fs.IsFault(r) {

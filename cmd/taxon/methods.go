@@ -5,6 +5,7 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -60,6 +61,6 @@ func newMethodsCmd(a *app) *cobra.Command {
 func documentOption(p *method.Option) optionDocument {
 	return optionDocument{
 		Name: p.Name, Kind: p.Kind.String(), Default: p.Default, Choices: p.Choices, Group: p.Group,
-		Help: usageOf(p),
+		Help: option.Flags(registry.Usage(p)),
 	}
 }

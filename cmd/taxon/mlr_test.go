@@ -111,7 +111,7 @@ func TestSoftmaxVerbs(t *testing.T) {
 			"leave it out, or use --method rr-svm, bsvm, td",
 		"train --data $d/train.svm --method mlr --positive-weight 2 --out $d/x": "--positive-weight means " +
 			"nothing to --method mlr",
-		"train --data $d/train.svm --method mlr --schedule jacobi --out $d/x": "--schedule means nothing to --method mlr",
+		"train --data $d/train.svm --method mlr --x schedule=jacobi --out $d/x": "--x schedule means nothing to --method mlr",
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || strings.Count(stderr, want) != 1 {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)

@@ -95,7 +95,7 @@ func TestTreeMachineVerbs(t *testing.T) {
 			"export --model $m-" + name +
 				" --format npz --out $d/w.npz": "is no matrix of classes",
 			fmt.Sprintf("train %s--rescale %s --out $d/x", flags, map[bool]string{true: "loss",
-				false: "margin"}[name == "hsvm"]): "--rescale",
+				false: "margin"}[name == "hsvm"]): "--x rescale",
 		} {
 			if name == "hsvm" && strings.HasPrefix(line, "export") { // its classes have vectors: the sums
 				sumsOf(t, do, dir, children, vectors)

@@ -58,7 +58,7 @@ var pathMethods = []struct {
 }{
 	{"--method h-svm", breadthFirst},
 	{"--method h-rls --C 3", breadthFirst},
-	{"--method hm3 --label-loss sibl --C 3", bestUnion},
+	{"--method hm3 --x label-loss=sibl --C 3", bestUnion},
 }
 
 // breadthFirst is the consistent labelling of [JMLR] section 5.

@@ -12,15 +12,14 @@ import (
 func TestOutSparesNeighbours(t *testing.T) {
 	vars := map[string]string{"DATA": writeText(t, "t.svm", graphData), "M": animals(t, 10)}
 	lines := map[string]string{
-		"train --data $DATA --out $OUT":                             ".train",
-		"train --data $DATA --out $OUT --force":                     ".train",
-		"tune --data $DATA --out $OUT --C 1 --folds 2":              ".train",
-		"ingest --data $DATA --out $OUT":                            ".part",
-		"ingest --data $DATA --out $OUT --force":                    ".part",
-		"export --model $M --format model --out $OUT":               ".part",
-		"export --model $M --out $OUT/":                             ".part",
-		"generate --scale 0.0001 --out $OUT":                        ".part",
-		"submit --engine mapreduce --data $DATA --out $OUT --quiet": ".driver",
+		"train --data $DATA --out $OUT":                ".train",
+		"train --data $DATA --out $OUT --force":        ".train",
+		"tune --data $DATA --out $OUT --C 1 --folds 2": ".train",
+		"ingest --data $DATA --out $OUT":               ".part",
+		"ingest --data $DATA --out $OUT --force":       ".part",
+		"export --model $M --format model --out $OUT":  ".part",
+		"export --model $M --out $OUT/":                ".part",
+		"generate --scale 0.0001 --out $OUT":           ".part",
 	}
 	for line, suffix := range lines {
 		for _, file := range []bool{false, true} {
@@ -55,11 +54,12 @@ func TestOutSparesNeighbours(t *testing.T) {
 func TestTrainSparesModel(t *testing.T) {
 	dir := t.TempDir()
 	vars := map[string]string{"DATA": writeText(t, "t.svm", graphData), "OUT": filepath.Join(dir, "x"), "DIR": dir}
+	vars["CONF"] = writeText(t, "hadoop.yaml", "state: "+dir+"\n")
 	if code, _, stderr := runTaxon(t, "", "train --data $DATA --out $OUT.train", vars); code != 0 {
 		t.Fatal(stderr)
 	}
 	for _, line := range []string{"train --data $DATA --out $OUT", "tune --data $DATA --out $OUT --C 1 --folds 2",
-		"train --data $DATA --out $OUT-2 --engine mapreduce --state $DIR --force"} {
+		"train --data $DATA --out $OUT-2 --engine mapreduce --hadoop-conf $CONF --force"} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q", line, code, stderr)
 		}

@@ -31,7 +31,7 @@ func localOnly(verb, flag string) bool {
 // would otherwise drop a file silently.
 func canonicalPaths(cmd *cobra.Command) error {
 	var errs []error
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+	visitAll(cmd, func(f *pflag.Flag) {
 		name, _ := pflag.UnquoteUsage(f)
 		what := pathNames[name]
 		if what == "" && f.Name != "coordinator" {
@@ -49,10 +49,10 @@ func canonicalPaths(cmd *cobra.Command) error {
 			path, e := fs.Canonical(v)
 			switch {
 			case v == "" && f.Changed && what != "":
-				errs = append(errs, option.Errorf("%s: --%s \"\": name a %s", verbPath(cmd), f.Name, what))
+				errs = append(errs, option.Errorf("%s: %s: name a %s", verbPath(cmd), option.Value(f.Name, `""`), what))
 				return
 			case e != nil:
-				errs = append(errs, option.Errorf("%s: --%s %w", verbPath(cmd), f.Name, e))
+				errs = append(errs, option.Errorf("%s: ‹%s› %w", verbPath(cmd), f.Name, e))
 				return
 			case fs.IsRemote(path) && localOnly(verbPath(cmd), f.Name):
 				errs = append(errs, option.Errorf("%s: --%s %s: must be a folder of this machine", verbPath(cmd), f.Name, path))

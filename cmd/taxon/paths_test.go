@@ -56,7 +56,7 @@ func TestPathSpellings(t *testing.T) {
 		"ingest --data $DATA --out o --instance-weights=":  `ingest: --instance-weights "": name a file`,
 		"tune --data $DATA --out=":                         `tune: --out "": name a folder`,
 		"eval --model $M --data $DATA --compare=":          `eval: --compare "": name a path`,
-		"submit --data $DATA --tls-ca=":                    `submit: --tls-ca "": name a file`,
+		"submit --data $DATA --profile=":                   `submit: --profile "": name a file`,
 		"info s3://b/m":                                    "info: s3://b/m: s3://",
 		"info hdfs:/x":                                     "hdfs:///x: the path names no host",
 		"info --plan --data s3://b/m":                      "info: --data s3://b/m",

@@ -53,10 +53,11 @@ func newPredictCmd(a *app) *cobra.Command {
 		intFlag(f, &o.Top, "top", 0, 0, math.MaxInt32, "give the `K` best classes of each instance, 0 for the labels "+
 			"that the rule gives")
 		cutoffFlag(f, &o.Cutoff)
-		choiceFlag(f, &o.Format, "format", "lines", predict.Formats, "lines of labels, or a table: a row an instance with "+
-			"its number, id, labels, scores and their paths in the hierarchy")
-		floatFlag(f, &o.MinProbability, "min-probability", 0, "answer with the deepest class of the hierarchy whose "+
-			"probability, with all below it, is at least `P`; with nothing where none is", above0to1)
+		choiceFlag(f, &o.Format, "format", "lines", predict.Formats,
+			"plain lines of labels, or a table with number, id, labels, scores and paths")
+		floatFlag(f, &o.MinProbability, "min-probability", 0,
+			"predict the deepest class whose probability, with all classes below it, is at least "+
+				"`P`; else nothing", above0to1)
 		f.BoolVar(&o.Scores, "scores", false, "write label:score, a probability where the model gives those")
 		predictiveFlag(f, &o.Predictive)
 	})
@@ -78,19 +79,15 @@ func threadsFlag(f *pflag.FlagSet, threads *int) {
 
 // predictiveFlag defines --predictive.
 func predictiveFlag(f *pflag.FlagSet, p *bool) {
-	f.BoolVar(p, "predictive", false, "models of "+strings.Join(registry.Precise(false), ", ")+": predict with what the "+
-		"training left uncertain, by each class's variances, instead of by the means alone. With a binary likelihood and "+
-		"--inference map, probabilities are less sure of themselves far from the training data; else they follow [NIPS] "+
-		"equation 5, which counts the predicted label as evidence, so that they are often surer")
+	f.BoolVar(p, "predictive", false, "predict with the posterior's variances, not its means alone (models of "+
+		strings.Join(registry.Precise(false), ", ")+")")
 }
 
 // cutoffFlag defines --cutoff.
 func cutoffFlag(f *pflag.FlagSet, c *predict.Cutoff) {
-	f.Var(&cutoffValue{c: c}, "cutoff", "which classes an instance gets. argmax: the best. The others use what the "+
-		"training has fitted. instance: all above a threshold for this instance; scut: all above the class's threshold; "+
-		"rcut: the K best, with one K for all instances. "+
-		"rcut=K or top=K: the K best. zero or a number `S`: all with a margin above it; S is a margin even where --scores "+
-		"are probabilities, as 0.3 for above 0.574 by 1/(1+exp(-S)) (default: argmax, or instance for multi-label data)")
+	f.Var(&cutoffValue{c: c}, "cutoff",
+		"decision rule: argmax, instance, scut, rcut, rcut=K, top=K, or a least margin `S` "+
+			"(default: the model's)")
 }
 
 // cutoffValue is the value of the flag cutoff.

@@ -56,7 +56,7 @@ func TestPredictAnswersTablesWhenTheInputPauses(t *testing.T) {
 	model := filepath.Join(dir, "m")
 	var stderr bytes.Buffer
 	if code := execute(t.Context(), []string{"train", "--data", train, "--text-column", "t", "--label-column", "l",
-		"--min-df", "1", "--out", model}, nil, io.Discard, &stderr); code != 0 {
+		"--x", "min-df=1", "--out", model}, nil, io.Discard, &stderr); code != 0 {
 		t.Fatal(stderr.String())
 	}
 	for format, pieces := range map[string][]string{
@@ -71,7 +71,8 @@ func TestPredictAnswersTablesWhenTheInputPauses(t *testing.T) {
 		stop := context.AfterFunc(ctx, func() { answers.CloseWithError(ctx.Err()) })
 		ended := make(chan int, 1)
 		go func() {
-			code := execute(ctx, []string{"predict", "--model", model, "--data", "-", "--data-format", format, "--text-column",
+			code := execute(ctx, []string{"predict", "--model", model, "--data", "-", "--x", "data-format=" + format,
+				"--text-column",
 				"t", "--format", "csv", "--top", "1"}, in, answers, &stderr)
 			answers.Close()
 			ended <- code

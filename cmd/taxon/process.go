@@ -23,8 +23,7 @@ const envCoordinator = "TAXON_COORDINATOR"
 // coordinatorFlag defines --coordinator.
 func coordinatorFlag(f *pflag.FlagSet, p *string) {
 	f.StringVar(p, "coordinator", os.Getenv(envCoordinator), "`ADDR` (host:port) of the coordinator, or the hdfs:// "+
-		"file in which it says where it is (default "+envCoordinator+", or "+envProfile+", a file of lines FLAG: VALUE "+
-		"with this, --tls-ca, --tls-cert, --tls-key and --token-file)")
+		"file that names it (default "+envCoordinator+")")
 	f.Lookup("coordinator").DefValue = "" // the environment's value belongs in no help text
 }
 
@@ -135,7 +134,7 @@ func snapshotFlags(f *pflag.FlagSet, dir *string, every *int, pause *time.Durati
 		"alone: what lost shards held is taken from there, and `taxon restore` puts jobs onto another "+
 		"cluster (default: none)")
 	intFlag(f, every, "snapshot-every", 0, 0, math.MaxInt32, "`N` sweeps between them (default: what each job asks for "+
-		"with --checkpoint-every, 4)")
+		"with --x checkpoint-every, 4)")
 	f.DurationVar(pause, "snapshot-pause", 10*time.Second, "no two of a job within `TIME`")
 }
 

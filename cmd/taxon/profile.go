@@ -1,54 +1,110 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"taxon/internal/cluster/secure"
 	"taxon/internal/fs"
 	"taxon/internal/ui/option"
 )
 
-// envProfile names a file with the flags for calling a cluster.
+// envProfile is the environment variable that replaces --profile of the verbs that call a cluster.
 const envProfile = "TAXON_PROFILE"
 
-// profileFlags are the flags that a profile may have. All but the first are files, whose paths
-// are relative to its folder.
-var profileFlags = []string{"coordinator", "tls-ca", "tls-cert", "tls-key", "token-file"}
+// profileFlag names the flag.
+const profileFlag = "profile"
 
-// readProfile sets the flags that the command line leaves out, for a verb that calls a cluster.
-func readProfile(cmd *cobra.Command) error {
-	path := os.Getenv(envProfile)
-	if path == "" || cmd.Flags().Lookup("patience") == nil || cmd.Flags().Lookup("tls-ca") == nil {
+// readProfile sets what a profile, a file of lines `name: value`, says: how to reach a cluster, and by which
+// certificates and tokens. Paths are relative to its folder. An empty path is no profile. A coordinator that
+// is given already stays; nil: none is wanted.
+func readProfile(ctx context.Context, path string, coordinator *string, o *secure.Options) error {
+	if path == "" {
 		return nil
 	}
-	data, err := fs.ReadBounded(cmd.Context(), path, maxJobFile)
+	data, err := fs.ReadBounded(ctx, path, maxJobFile)
 	if err != nil {
 		return err
 	}
-	settings, err := parseSettings(path, data)
+	lines, err := parseSettings(path, data)
 	if err != nil {
 		return err
 	}
-	for _, s := range settings {
-		name := s.name
-		if !slices.Contains(profileFlags, name) || len(s.values) != 1 || s.values[0] == "" {
-			return fs.Inputf(path, s.line, "want lines `FLAG: VALUE`, with %s", strings.Join(profileFlags, ", "))
+	f := pflag.NewFlagSet(profileFlag, pflag.ContinueOnError)
+	address := f.String("coordinator", "", "")
+	o.AddFlags(f)
+	var names []string
+	f.VisitAll(func(s *pflag.Flag) { names = append(names, s.Name) })
+	for _, l := range lines {
+		s := f.Lookup(l.name)
+		if s == nil || len(l.values) == 0 || l.values[0] == "" {
+			return fs.Inputf(path, l.line, "want lines `name: value`, with %s", strings.Join(names, ", "))
 		}
-		value := s.values[0]
-		f := cmd.Flags().Lookup(name)
-		if f == nil || f.Changed || name == "coordinator" && os.Getenv(envCoordinator) != "" {
-			continue
+		what, _ := pflag.UnquoteUsage(s)
+		for _, value := range l.values {
+			if pathNames[what] != "" {
+				if value, err = fs.Canonical(besideFile(path, value)); err != nil {
+					return fs.Inputf(path, l.line, "%s: %w", l.name, err)
+				}
+			}
+			if err := s.Value.Set(value); err != nil {
+				return fs.Inputf(path, l.line, "%s: %s: must be true or false", l.name, value)
+			}
 		}
-		if name != "coordinator" && !filepath.IsAbs(value) && !fs.IsRemote(value) {
-			value = filepath.Join(filepath.Dir(path), value)
-		}
-		if err := f.Value.Set(value); err != nil {
-			return option.Errorf("%s: %w", path, err)
-		}
+	}
+	if coordinator != nil && *coordinator == "" {
+		*coordinator = *address
 	}
 	return nil
+}
+
+// besideFile is a path that a file names: relative to the file's folder, unless that is in HDFS.
+func besideFile(file, path string) string {
+	if filepath.IsAbs(path) || fs.IsRemote(path) || fs.IsRemote(file) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(file), path)
+}
+
+// isSetting says whether a name is that of a setting of profiles about security.
+func isSetting(name string) bool {
+	f := pflag.NewFlagSet(profileFlag, pflag.ContinueOnError)
+	new(secure.Options).AddFlags(f)
+	return f.Lookup(name) != nil
+}
+
+// speakFor makes texts name options as cmd takes them.
+func (a *app) speakFor(cmd *cobra.Command) {
+	if a.marked {
+		return
+	}
+	profile := cmd.Flags().Lookup(profileFlag) != nil
+	a.ui.Options = func(text string) string {
+		return option.Flags(option.Replace(text, func(name, value string) (string, bool) {
+			switch {
+			case cmd.Flags().Lookup(name) != nil:
+				return strings.TrimSuffix("--"+name+" "+value, " "), true
+			case profile && isSetting(name) && value != "":
+				return name + ": " + value + " in --" + profileFlag, true
+			case profile && isSetting(name):
+				return name + " in --" + profileFlag, true
+			}
+			return "", false
+		}))
+	}
+}
+
+// profileUsage is the help on --profile of the verbs that call a cluster.
+const profileUsage = "certificates and tokens of the cluster: a `FILE` of lines `name: value` (default " + envProfile +
+	")"
+
+// clusterProfile defines --profile of the verbs that call a cluster.
+func clusterProfile(f *pflag.FlagSet, p *string) {
+	f.StringVar(p, profileFlag, os.Getenv(envProfile), profileUsage)
+	f.Lookup(profileFlag).DefValue = "" // the environment's value belongs in no help text
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -9,14 +8,23 @@ import (
 // A profile gives the flags by which a cluster is called; the command line goes before it.
 func TestProfile(t *testing.T) {
 	t.Setenv("TAXON_PROFILE", writeText(t, "profile", "# mine\ncoordinator: 127.0.0.1:1\ntls-ca: no-such.pem\n"))
-	missing := filepath.Join(filepath.Dir(writeText(t, "x", "")), "absent")
+	vars := map[string]string{"OTHER": writeText(t, "other", "tls-ca: absent.pem\n"),
+		"HALF": writeText(t, "half", "tls-ca: no-such.pem\ntls-cert: c.pem\n"),
+		"BAD":  writeText(t, "bad", "insecure: maybe\n"), "DATA": writeText(t, "t.svm", graphData)}
 	for line, want := range map[string]string{
-		"jobs --patience 1ms":                     "no-such.pem",
-		"jobs --patience 1ms --tls-ca " + missing: missing,
-		"rm job-1 --patience 1ms":                 "no-such.pem",
-		"jobs --state sleeping":                   "must be one of queued, running",
+		"jobs --patience 1ms":                             "/no-such.pem: no such file",
+		"jobs --coordinator 127.0.0.1:1 --profile $OTHER": "/absent.pem: no such file",
+		"jobs --coordinator 127.0.0.1:1 --profile $HALF": "tls-cert in --profile and tls-key in --profile go " +
+			"together",
+		"jobs --coordinator 10.0.0.1:7 --profile $OTHER.none": "other.none: no such file",
+		"jobs --profile $BAD":                       "bad:1: insecure: maybe: must be true or false",
+		"rm job-1 --patience 1ms":                   "/no-such.pem: no such file",
+		"jobs --state sleeping":                     "must be one of queued, running",
+		"jobs --tls-ca x":                           "unknown flag --tls-ca: it is a setting of --profile",
+		"train --data $DATA --out m --profile $BAD": "--profile: is for --watch-address",
+		"train --data $DATA --out m --watch-address :0 --profile $BAD": "bad:1: insecure: maybe",
 	} {
-		if code, _, stderr := runTaxon(t, "", line, nil); code != 2 || !strings.Contains(stderr, want) {
+		if code, _, stderr := runTaxon(t, "", line, vars); code != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, %q; want %s", line, code, stderr, want)
 		}
 	}
@@ -34,8 +42,8 @@ func TestHelpTrimmed(t *testing.T) {
 	_, few, _ := runTaxon(t, "", "help train", nil)
 	_, all, _ := runTaxon(t, "", "help train --all", nil)
 	_, own, _ := runTaxon(t, "", "help train --method hblr-m1", nil)
-	if !strings.Contains(own, "--prior-scale") || !strings.Contains(own, "--data ") || strings.Contains(own, "--C ") ||
-		strings.Contains(own, "--stiffness") || strings.Contains(own, "--hadoop-property") {
+	if !strings.Contains(own, "--x prior-scale=") || !strings.Contains(own, "--data ") || strings.Contains(own, "--C ") ||
+		strings.Contains(own, "--x stiffness") || strings.Contains(own, "--hadoop-conf") {
 		t.Errorf("of a method: %s", own)
 	}
 	for line, want := range map[string]string{"help train --method hblr": "use one of rr-svm",
@@ -44,11 +52,12 @@ func TestHelpTrimmed(t *testing.T) {
 			t.Errorf("%s: exit status %d, %s", line, code, stderr)
 		}
 	}
-	if n := strings.Count(few, "\n  --"); n != 20 || strings.Contains(few, "--stiffness") || !strings.Contains(few,
+	if n := strings.Count(few, "\n  --"); n != 21 || strings.Contains(few, "stiffness") || !strings.Contains(few,
 		"`taxon help train --all` shows ") {
 		t.Errorf("%d flags:\n%s", n, few)
 	}
-	if !strings.Contains(all, "--stiffness") || strings.Contains(all, "more flags") || strings.Count(all, "\n  --") < 45 {
+	if !strings.Contains(all, "--x stiffness=") || strings.Contains(all, "more "+
+		"flags") || strings.Count(all, "\n  --") < 45 {
 		t.Errorf("all: %s", all)
 	}
 }

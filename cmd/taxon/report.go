@@ -43,9 +43,11 @@ func newReportCmd(a *app) *cobra.Command {
 	}
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Data.Path, "data", "", "labelled test instances: a `FILE`, or a folder made by ingest")
-		formatFlag(f, &o.Data.Table)
-		f.StringVar(&o.Data.Table.Labels, "labels", "", "labels of --data that are a matrix: a `FILE`, as in eval")
 		f.StringArrayVar(&o.Compare, "compare", nil, "another `MODEL` to compare with; repeated: several")
+	})
+	optionGroup(cmd, "Input", func(f *pflag.FlagSet) {
+		labelsOption(f, &o.Data.Table)
+		formatOption(f, &o.Data.Table)
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Out, "out", "", "write to `FILE`")

@@ -52,6 +52,8 @@ type app struct {
 	args []string
 	// log is the log of a process that writes lines of JSON and nothing else. It is nil otherwise.
 	log *slog.Logger
+	// marked: texts keep options as ‹cutoff=0.5›, for the program that reads them
+	marked bool
 }
 
 // commandLine returns the command that the user entered, quoted for a shell, for hints on how to
@@ -136,9 +138,6 @@ func newRootCmd(a *app, verbs []named) *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.ui.Quiet = a.quiet
 			if err := checkRequired(cmd); err != nil {
-				return err
-			}
-			if err := readProfile(cmd); err != nil {
 				return err
 			}
 			if err := canonicalPaths(cmd); err != nil {
@@ -259,10 +258,14 @@ func runRoot(ctx context.Context, a *app, verbs []named, args []string) error {
 	root := newRootCmd(a, verbs)
 	root.SetArgs(args)
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		// Check before the flags are parsed: a mistyped verb must not be reported as an unknown
-		// flag of the root.
-		if cmd, _, err := root.Find(args); err == nil && cmd == root && !builtIn(args[0]) {
+		// Asked before the flags are parsed: a mistyped verb must not be reported
+		// as an unknown flag of the root.
+		cmd, _, err := root.Find(args)
+		if err == nil && cmd == root && !builtIn(args[0]) {
 			return unknownVerb(root, args[0])
+		}
+		if err == nil {
+			a.speakFor(cmd)
 		}
 	}
 	return root.ExecuteContext(ctx)
@@ -272,10 +275,15 @@ func runRoot(ctx context.Context, a *app, verbs []named, args []string) error {
 // occurrence counts.
 func repeated(cmd *cobra.Command, args []string) (names []string) {
 	seen := map[string]int{}
-	_ = eachFlag(cmd, args, func(flag *pflag.Flag, _ string) { // cobra has parsed them already
+	_ = eachFlag(cmd, args, func(flag *pflag.Flag, value string) { // cobra has parsed them already
+		name := "--" + flag.Name
+		if flag.Name == byNameFlag {
+			option, _, _ := strings.Cut(value, "=")
+			name, flag = "--"+byNameFlag+" "+option, lookup(cmd, option)
+		}
 		_, list := flag.Value.(pflag.SliceValue)
 		if seen[flag.Name]++; seen[flag.Name] == 2 && !list && flag.Value.Type() != "bool" {
-			names = append(names, "--"+flag.Name)
+			names = append(names, name)
 		}
 	})
 	return names
@@ -354,7 +362,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	var unknown *pflag.NotExistError
 	var noValue *pflag.ValueRequiredError
-	var bad *pflag.InvalidValueError
+	bad := badValue(err)
 	var syntax *pflag.InvalidSyntaxError
 	switch {
 	case errors.As(err, &unknown):
@@ -362,13 +370,21 @@ func flagError(cmd *cobra.Command, err error) error {
 		if unknown.GetSpecifiedShortnames() != "" {
 			return option.Errorf("%sunknown flag -%s: flags have two dashes, see `%s`", at, name, help)
 		}
+		if hasOptionsByName(cmd).Lookup(name) != nil {
+			return option.Errorf("%sunknown flag --%s: give it as --x %s=VALUE", at, name, name)
+		}
+		if isSetting(name) && cmd.Flags().Lookup(profileFlag) != nil {
+			return option.Errorf("%sunknown flag --%s: it is a setting of --profile, see `%s`", at, name, help)
+		}
 		if s := format.Nearest(name, flagNames(cmd)); s != "" {
 			return option.Errorf("%sunknown flag --%s: did you mean --%s?", at, name, s)
 		}
 		return option.Errorf("%sunknown flag --%s: see `%s`", at, name, help)
 	case errors.As(err, &noValue):
 		return option.Errorf("%sflag --%s needs a value", at, noValue.GetSpecifiedName())
-	case errors.As(err, &bad):
+	case bad != nil && bad.GetFlag().Name == byNameFlag:
+		return option.Errorf("%s--%s %s: %s", at, byNameFlag, format.QuoteIfNeeded(bad.GetValue()), valueProblem(bad))
+	case bad != nil:
 		return option.Errorf("%s%s: %s", at, option.Value(bad.GetFlag().Name, format.QuoteIfNeeded(bad.GetValue())),
 			valueProblem(bad))
 	case errors.As(err, &syntax):
@@ -412,8 +428,8 @@ func (a *app) flagErrors(validate func() error) func(*cobra.Command, error) erro
 // leaveUnfit reports whether an invalid value is that of an option that the method lacks. The
 // validation reports it, because no other value would be valid either.
 func leaveUnfit(cmd *cobra.Command, err error) bool {
-	var bad *pflag.InvalidValueError
-	if !errors.As(err, &bad) || cmd.Flags().Lookup(methodFlag) == nil {
+	bad := badValue(err)
+	if bad == nil || cmd.Flags().Lookup(methodFlag) == nil {
 		return false
 	}
 	v, ok := bad.GetFlag().Value.(*optionValue)

@@ -104,8 +104,8 @@ func TestSecureCluster(t *testing.T) {
 			"json"}
 	}
 	caller := func(role, coordinator string) []string {
-		return []string{"--coordinator", coordinator, "--tls-ca", in("certs/ca.crt"), "--token-file",
-			in("certs/" + role + ".token")}
+		return []string{"--coordinator", coordinator, "--profile", writeText(t, "profile", "tls-ca: "+in("certs/ca.crt")+
+			"\ntoken-file: "+in("certs/"+role+".token")+"\n")}
 	}
 	c := run(t, append([]string{"coordinator", "--dir", in("co"), "--listen", "127.0.0.1:0"}, server("coordinator")...)...)
 	found := c.logged(t, `"msg":"ready".*"addr":"([^"]+)".*"metrics":"([^"]+)"`)
@@ -144,8 +144,8 @@ func TestSecureCluster(t *testing.T) {
 			t.Errorf("submit by role %s: exit status %d: %s", role, code, stderr)
 		}
 	}
-	if code, _, stderr := do("jobs", "--coordinator", addr, "--tls-ca", in("certs/ca.crt")); code == 0 ||
-		!strings.Contains(stderr, "--token-file") {
+	if code, _, stderr := do("jobs", "--coordinator", addr, "--profile", writeText(t, "profile",
+		"tls-ca: "+in("certs/ca.crt")+"\n")); code == 0 || !strings.Contains(stderr, "token-file in --profile") {
 		t.Errorf("jobs without a token: exit status %d: %s", code, stderr)
 	}
 	checkPage(t, page, in("certs/read-only.token"))
@@ -247,7 +247,7 @@ func TestDeniedProcessesEnd(t *testing.T) {
 		{"a worker of another authority", append(append(worker, addr), tls("theirs", "node")...),
 			"takes certificates of another authority"},
 		{"a worker that speaks no TLS", append(worker, addr), "no access to the coordinator at " + addr + ": it speaks TLS"},
-		{"a verb that speaks no TLS", []string{"jobs", "--coordinator", addr, "--insecure"},
+		{"a verb that speaks no TLS", []string{"jobs", "--coordinator", addr},
 			"no access to the coordinator at " + addr + ": it speaks TLS"},
 	} {
 		m := run(t, c.line...)
@@ -318,9 +318,13 @@ func TestRotationKeepsTheFleet(t *testing.T) {
 	if err := os.WriteFile(in("data.svm"), []byte(strings.Repeat("a 1:1 2:0.5\nb 3:1 4:0.5\n", 20)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	line := append([]string{"submit", "--data", in("data.svm"), "--wait", "--quiet", "--coordinator", addr},
-		install("new", "user")...)
-	if code, _, stderr := runWith(t, "", line...); code != 0 {
+	install("new", "user")
+	if err := os.WriteFile(in("user/profile"), []byte("coordinator: "+addr+"\ntls-ca: ca.crt\ntls-cert: node.crt\n"+
+		"tls-key: node.key\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := runWith(t, "", "submit", "--data", in("data.svm"), "--wait", "--quiet", "--profile",
+		in("user/profile")); code != 0 {
 		t.Fatalf("the job does not run: exit status %d: %s", code, stderr)
 	}
 }

@@ -35,16 +35,10 @@ func newStatusCmd(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := o.dial(cmd.Context(), a)
 			if err != nil {
-				return showEnded(a, args[0], err)
-			}
-			defer c.Close()
-			if err = showStatus(cmd.Context(), a, c, args[0], watch); err == nil || jobs.IsCancelled(err) {
 				return err
 			}
-			if gone := driverGone(cmd.Context(), o.Verb, o.Coordinator); gone != nil { // meanwhile
-				return showEnded(a, args[0], gone)
-			}
-			return err
+			defer c.Close()
+			return showStatus(cmd.Context(), a, c, args[0], watch)
 		},
 	}
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {

@@ -51,8 +51,6 @@ func newSubmitCmd(a *app) *cobra.Command {
 			"folder that the workers see themselves, in HDFS or on their disks, below one of their data roots. " +
 			"--wait follows the job to its end and exits as train does; with --out it fetches the model as well. Ctrl-C " +
 			"leaves the job running. " +
-			"With --engine mapreduce the job is a series of MapReduce jobs, and needs no taxon cluster. A driver keeps " +
-			"running on this machine; with --wait it is this command. " +
 			"The same data, options and seed give the same bytes as train.",
 		Example: "taxon submit --data train.svm --hierarchy tree.txt --coordinator 127.0.0.1:7070 --wait --out model\n" +
 			"taxon submit --job training.yaml --json",
@@ -60,19 +58,12 @@ func newSubmitCmd(a *app) *cobra.Command {
 			if err := readJobFile(cmd, o.file, validate); err != nil {
 				return err
 			}
-			if o.train.mr.on() {
-				return submitMapReduce(cmd, a, &o)
-			}
-			if err := o.train.mr.check("submit"); err != nil {
-				return err
-			}
 			return runSubmit(cmd.Context(), a, &o)
 		},
 	}
 	o.train.inputFlags(cmd)
 	flagGroup(cmd, "Job", func(f *pflag.FlagSet) {
-		f.StringVar(&o.file, "job", "", "read flags from a `FILE` of lines `flag: value` (YAML); flags of the "+
-			"command line override them")
+		f.StringVar(&o.file, "job", "", "read options from a `FILE` of lines `option: value` (YAML); flags override them")
 		f.StringVar(&o.id, "id", "", "`ID` of the job (default: chosen); submitting it again finds the existing job")
 		f.StringVar(&o.name, "name", "", "`NAME` shown in lists")
 		intFlag(f, &o.replicas, "replicas", 1, 1, 8, "`N` copies of each value, on different shards")
@@ -81,15 +72,16 @@ func newSubmitCmd(a *app) *cobra.Command {
 		f.BoolVar(&o.wait, "wait", false, "follow the job to its end")
 		// runRoot takes it out
 		f.Bool(tuneFlag, false, "search for the options first, as `taxon tune --submit` does: with the flags of tune")
-		f.StringVar(&o.train.Out, "out", "", "the `DIR` of the model; on a cluster with --wait")
+		f.StringVar(&o.train.Out, "out", "", "the `DIR` of the model, with --wait")
 	})
 	o.train.jobFlags(cmd)
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		threadsFlag(f, &o.train.Threads)
 		bytesFlag(f, &o.train.Memory, "memory", 0, "`SIZE` that reading the data may take here")
-		optionFlags(f, &o.train.Said, method.GroupResources)
 	})
-	o.train.mr.flags(cmd, engineCluster, engineCluster, engineMapReduce)
+	optionGroup(cmd, "Resources", func(f *pflag.FlagSet) {
+		methodOptions(f, &o.train.Said, method.GroupResources, false)
+	})
 	o.flags(cmd)
 	cmd.SetFlagErrorFunc(a.flagErrors(validate))
 	return cmd

@@ -159,7 +159,7 @@ func TestTableMistakes(t *testing.T) {
 		"train --data $TRAIN --text-column title --feature-columns sku " +
 			"--label-column category --out $M": "\"id 0\" is not a finite number",
 		"train --data $TRAIN --text-column title --label-column category " +
-			"--weight-column sku --out $M": `train.csv:2: "id 0" is not a number`,
+			"--x weight-column=sku --out $M": `train.csv:2: "id 0" is not a number`,
 		"train --data $BAD --text-column t " +
 			"--label-column l --out $M": "bad.csv:4: 1 columns where line 1 has 2",
 		"train --data $ENDS --text-column t --label-column l " +
@@ -171,7 +171,7 @@ func TestTableMistakes(t *testing.T) {
 		"train --data $D --text-column t " +
 			"--label-column l --out $M": "is a directory without files part-*: give a " +
 			"file, or a pattern like DIR/*",
-		"train --data $D --data-format csv --text-column t " +
+		"train --data $D --x data-format=csv --text-column t " +
 			"--label-column l --out $M": "is a directory without files part-*: give a file, or " +
 			"a pattern like DIR/*",
 		"info $TRAIN": "train.csv: is a table or a matrix (csv), which info does not read",
@@ -259,12 +259,12 @@ func TestMatrixJourney(t *testing.T) {
 		"L": writeText(t, "l.jsonl", `{"v":[1,2,3],"l":"small"}`+"\n"), "E": writeText(t, "e.txt", strings.Repeat("\n", 6)),
 		"Y": writeText(t, "y.txt", strings.Repeat("\"big, red\"\nsmall\n", 3)), "M": filepath.Join(t.TempDir(), "m")}
 	for line, want := range map[string]string{
-		"train --data $X --labels $Y --test $X --test-labels $Y --out $M --json": `"micro_f1": 1`,
-		"eval --model $M --data $X --labels $Y --json":                           `"micro_f1": 1`,
-		"predict --model $M --data $X --format csv":                              "1,,\"big, red\",",
+		"train --data $X --x labels=$Y --test $X --x test-labels=$Y --out $M --json": `"micro_f1": 1`,
+		"eval --model $M --data $X --x labels=$Y --json":                             `"micro_f1": 1`,
+		"predict --model $M --data $X --format csv":                                  "1,,\"big, red\",",
 	} {
 		if !strings.HasPrefix(line, "train") && !fs.Exists(vars["M"]) {
-			if code, _, stderr := runTaxon(t, "", "train --data $X --labels $Y --out $M --json", vars); code != 0 {
+			if code, _, stderr := runTaxon(t, "", "train --data $X --x labels=$Y --out $M --json", vars); code != 0 {
 				t.Fatal(stderr)
 			}
 		}
@@ -272,11 +272,11 @@ func TestMatrixJourney(t *testing.T) {
 			t.Errorf("%s: exit %d, %s%s", line, code, stdout, stderr)
 		}
 	}
-	if code, _, stderr := runTaxon(t, "", "report $M --data $X --labels $Y --out $R", vars); code != 0 ||
-		!strings.Contains(readText(t, vars["R"]), "--labels "+vars["Y"]) {
+	if code, _, stderr := runTaxon(t, "", "report $M --data $X --x labels=$Y --out $R", vars); code != 0 ||
+		!strings.Contains(readText(t, vars["R"]), "--x labels="+vars["Y"]) {
 		t.Errorf("report: exit %d, %s", code, stderr)
 	}
-	if code, _, stderr := runTaxon(t, "", "eval --model $M --data $X --labels $E", vars); code != 0 ||
+	if code, _, stderr := runTaxon(t, "", "eval --model $M --data $X --x labels=$E", vars); code != 0 ||
 		!strings.Contains(stderr, "no instance has a label") {
 		t.Errorf("no labels: exit %d, %s", code, stderr)
 	}
@@ -284,13 +284,13 @@ func TestMatrixJourney(t *testing.T) {
 		"predict --model $M --data -": "was trained on a matrix",
 		"predict --model $M --data $N": "n.npy: a matrix of 1 columns, and the model's " +
 			"training data have 2",
-		"eval --model $M --data $W --labels $Y": "w.npy: a matrix of 3 columns, and the model's " +
+		"eval --model $M --data $W --x labels=$Y": "w.npy: a matrix of 3 columns, and the model's " +
 			"training data have 2",
-		"report $M --data $W --labels $Y --out $R": "w.npy: a matrix of 3 columns, and the model's " +
+		"report $M --data $W --x labels=$Y --out $R": "w.npy: a matrix of 3 columns, and the model's " +
 			"training data have 2",
 		"predict --model $M --data $L --feature-columns v": "l.jsonl:1: 3 numbers, and the model's training data are " +
 			"a matrix of 2 columns",
-		"train --data $X --data $W --labels $Y --out ${M}other": "w.npy: a matrix of 3 columns, and files before have 2",
+		"train --data $X --data $W --x labels=$Y --out ${M}other": "w.npy: a matrix of 3 columns, and files before have 2",
 		"info $X": "x.npy: is a table or a matrix (npy), which info does not read",
 	} {
 		if code, stdout, stderr := runTaxon(t, "", line+" --quiet", vars); code != 2 || stdout != "" ||

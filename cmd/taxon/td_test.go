@@ -144,19 +144,19 @@ func TestTopDownRefused(t *testing.T) {
 	}
 	train := "train --data $d/train.svm --method td --out $m --quiet "
 	for line, want := range map[string]string{
-		train + "--hierarchy $d/tree.txt --schedule parity": "rr-svm, rr-lr, hblr-m1",
-		train + "--hierarchy $d/tree.txt --warm-start x":    "--warm-start",
-		train + "--hierarchy $d/tree.txt --prior-shift 1":   "--prior-shift",
-		train + "--hierarchy $d/tree.txt --loss logistic":   "rr-lr or blr",
-		train + "--hierarchy $d/dag.txt":                    "--dag first-parent",
-		train + "--graph $d/tree.txt":                       "--dag first-parent",
+		train + "--hierarchy $d/tree.txt --x schedule=parity": "rr-svm, rr-lr, hblr-m1",
+		train + "--hierarchy $d/tree.txt --warm-start x":      "--warm-start",
+		train + "--hierarchy $d/tree.txt --x prior-shift=1":   "--x prior-shift",
+		train + "--hierarchy $d/tree.txt --loss logistic":     "rr-lr or blr",
+		train + "--hierarchy $d/dag.txt":                      "--x dag=first-parent",
+		train + "--graph $d/tree.txt":                         "--x dag=first-parent",
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || !strings.Contains(stderr, want) ||
 			strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
 	}
-	for _, line := range []string{train + "--hierarchy $d/dag.txt --dag first-parent", train + "--force"} {
+	for _, line := range []string{train + "--hierarchy $d/dag.txt --x dag=first-parent", train + "--force"} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != exitDone {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)
 		}
@@ -164,7 +164,7 @@ func TestTopDownRefused(t *testing.T) {
 	for line, want := range map[string]string{
 		"export --model $m --out $d/w.npz --format npz":                                    "--format text",
 		"train --data $d/train.svm --hierarchy $d/tree.txt --warm-start $m --out $d/other": "method td",
-		"tune --data $d/train.svm --hierarchy $d/dag.txt --method td --out $d/tuned":       "--dag first-parent",
+		"tune --data $d/train.svm --hierarchy $d/dag.txt --method td --out $d/tuned":       "--x dag=first-parent",
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code == exitDone || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d: %s", line, code, stderr)

@@ -49,7 +49,7 @@ func (*toy) About() string { return "weights of the weather" }
 
 func (*toy) Options() []method.Option {
 	return append(mlr.Method{}.Options(),
-		method.Option{Name: "heat", Kind: method.Float, Default: "0.5", Range: method.Range{Most: 10},
+		method.Option{Name: "heat", Common: true, Kind: method.Float, Default: "0.5", Range: method.Range{Most: 10},
 			Group: method.GroupMethod, Help: "how hot: a `NUMBER`", Report: true, Grid: []string{"0.5", "5"}},
 		method.Option{Name: "shape", Kind: method.Choice, Choices: []string{"round", "square"}, Group: method.GroupMethod,
 			Help: "its shape (default: as it fits)"},
@@ -110,7 +110,7 @@ func (r toyRun) Run(ctx context.Context, task *program.Task) (method.Sums, error
 }
 
 // TestMethodWithItsOwnOptions: a method needs nothing but its declaration for its options to be
-// flags with help, keys of a job file, part of the job and of the model, and compared when a
+// flags, or options of --x, with help, keys of a job file, part of the job and of the model, and compared when a
 // training is continued.
 func TestMethodWithItsOwnOptions(t *testing.T) {
 	base, err := program.Lookup("mlr")
@@ -129,24 +129,24 @@ func TestMethodWithItsOwnOptions(t *testing.T) {
 	}
 
 	_, help, _ := run(t.Context(), "help train --all")
-	for _, want := range []string{"--heat NUMBER         how hot: a NUMBER (toy) (default 0.5)", "--shape round|square",
-		"toy          weights of the weather", "--toy-layers N        N layers (toy) (default 3)"} {
+	for _, want := range []string{"--heat NUMBER         how hot: a NUMBER (toy) (default 0.5)", "--x shape=round|square",
+		"toy          weights of the weather", "--x toy-layers=N      N layers (toy) (default 3)"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help lacks %q:\n%s", want, help)
 		}
 	}
 	for line, want := range map[string][]string{
-		"--method toy --schedule parity --stiffness full --loss hinge --text --zero-based": {
+		"--method toy --x schedule=parity --x stiffness=full --loss hinge --text --zero-based": {
 			"train: --loss hinge: --method toy has softmax: leave it out, or use --method rr-svm, bsvm, td",
-			"train: --schedule means nothing to --method toy: leave it out, or use one of rr-svm, rr-lr, hblr-m1",
-			"train: --stiffness means nothing to --method toy", "train: --text has no indices: leave out --zero-based"},
-		"--heat 1 --method td --prior-shift 0.1 --warm-start x": {"--heat means nothing to --method td: leave it " +
-			"out, or use one of toy", "--prior-shift means nothing to --method td", "--warm-start means nothing"},
-		"--method toy --heat 11":    {"train: --heat 11: must be from 0 to 10"},
-		"--method toy --shape rund": {"train: --shape rund: did you mean round?"},
-		"--method toy --toy-layers 1.5": {"train: --toy-layers 1.5: must be a " +
+			"train: --x schedule means nothing to --method toy: leave it out, or use one of rr-svm, rr-lr, hblr-m1",
+			"train: --x stiffness means nothing to --method toy", "train: --text has no indices: leave out --zero-based"},
+		"--heat 1 --method td --x prior-shift=0.1 --warm-start x": {"--heat means nothing to --method td: leave it " +
+			"out, or use one of toy", "--x prior-shift means nothing to --method td", "--warm-start means nothing"},
+		"--method toy --heat 11":      {"train: --heat 11: must be from 0 to 10"},
+		"--method toy --x shape=rund": {"train: --x shape=rund: did you mean round?"},
+		"--method toy --x toy-layers=1.5": {"train: --x toy-layers=1.5: must be a " +
 			"whole number, 0 or more"},
-		"--toy-layers 1.5": {"--toy-layers means nothing to --method rr-svm: leave it " +
+		"--x toy-layers=1.5": {"--x toy-layers means nothing to --method rr-svm: leave it " +
 			"out, or use one of toy"},
 	} {
 		code, _, stderr := run(t.Context(), "train --data train.svm --out none "+line)
@@ -233,7 +233,7 @@ func toySearched(t *testing.T, m *toy, run func(context.Context, string) (int, s
 	t.Helper()
 	for list, want := range map[string][]string{"": {"0.5", "5"}, " --heat 7,0.25,0.250": {"0.25", "7"}} {
 		m.seen = nil
-		search := "tune --data train.svm --method toy --C 1 --folds 2 --shape square --exhaustive " +
+		search := "tune --data train.svm --method toy --C 1 --folds 2 --x shape=square --exhaustive " +
 			"--quiet --json --out tuned" + want[0] + list
 		code, stdout, stderr := run(t.Context(), search)
 		var r tune.Table

@@ -36,8 +36,8 @@ type trainOptions struct {
 
 	// watch is the address of the page.
 	watch metrics.Options
-	// sec holds the security options of the page.
-	sec secure.Options
+	// profile is the path of the profile with the page's security. Without it the page has none.
+	profile string
 }
 
 // newTrainCmd returns the verb train.
@@ -48,7 +48,8 @@ func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
 		Short:   "train the classifiers of all classes jointly, to a certified gap",
 		Long: "Trains linear classifiers of all classes by one of the methods below. Most of them stop when the certified " +
 			"relative duality gap of the whole joint problem is at most --gap. " +
-			strings.Join(registry.Taking("tolerance"), ", ") + " stop when another round would change less than --tolerance. " +
+			strings.Join(registry.Taking("tolerance"), ", ") + " stop when another round would change less than --x " +
+			"tolerance. " +
 			"The same data, options and seed give the same bytes, " +
 			"whatever the number of threads or store shards. Ctrl-C keeps a checkpoint. The same command continues from it, " +
 			"also with another --gap, --max-sweeps or --max-time. A finished model is left as it is, and refused if the gap " +
@@ -67,7 +68,7 @@ func newTrainCmd(a *app, o *trainOptions) *cobra.Command {
 }
 
 func (o *trainOptions) validate() error {
-	return option.Join(o.Validate("train"), o.checkMapReduce("train"))
+	return option.Join(o.Validate("train"), o.checkMapReduce())
 }
 
 func (o *trainOptions) defineFlags(cmd *cobra.Command) {
@@ -76,23 +77,31 @@ func (o *trainOptions) defineFlags(cmd *cobra.Command) {
 	o.jobFlags(cmd)
 	o.warmFlags(cmd)
 	o.resourceFlags(cmd)
-	o.mr.flags(cmd, engineEmbedded, engineEmbedded, engineMapReduce)
+	o.mr.flags(cmd)
 	flagGroup(cmd, "Watching", func(f *pflag.FlagSet) {
-		f.StringVar(&o.watch.Addr, "watch-address", "", "show the training in a browser while it runs, at http://`ADDR`/ "+
-			"(host:port; port 0: any), as a coordinator's page; beyond loopback it needs TLS and identities (see `taxon help "+
-			"certs`) (default nowhere)")
-		o.sec.AddFlags(f)
+		f.StringVar(&o.watch.Addr, "watch-address", "",
+			"show the training in a browser at http://`ADDR`/ (host:port); beyond loopback it "+
+				"needs a --profile")
+		f.StringVar(&o.profile, profileFlag, "", "certificates and tokens of that page: a `FILE` of lines `name: value`, "+
+			"as for verbs that call a cluster")
 	})
 }
 
 // watched shows the training on a page while it runs. The caller calls end when it is over.
 func (o *trainOptions) watched(ctx context.Context, a *app, t *train.Options) (end func(), err error) {
+	if o.watch.Addr == "" && o.profile != "" {
+		return nil, option.Errorf("train: --profile: is for --watch-address: add that, or leave this out")
+	}
 	if o.watch.Addr == "" {
 		return func() {}, nil
 	}
+	var sec secure.Options
+	if err := readProfile(ctx, o.profile, nil, &sec); err != nil {
+		return nil, err
+	}
 	p := page.New(nil)
 	o.watch.Flag = "watch-address"
-	shown, err := metrics.NewProcess("train", readVersion().Version).Serve(ctx, o.watch, o.sec, nil, p.Extra())
+	shown, err := metrics.NewProcess("train", readVersion().Version).Serve(ctx, o.watch, sec, nil, p.Extra())
 	if err != nil {
 		return nil, option.Errorf("train: %w", err)
 	}
@@ -104,93 +113,136 @@ func (o *trainOptions) watched(ctx context.Context, a *app, t *train.Options) (e
 // inputFlags defines the flags of the training data, which submit has too.
 func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, "+
-			"bzip2, zstd, xz), - for standard input, or a folder made by ingest; repeated: read one after the other")
-		textFlags(f, &o.Text, &o.Words)
+		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE` of lines or a table (plain, gzip, bzip2, zstd, "+
+			"xz), - or a folder made by ingest; repeated: several")
+		textFlag(f, &o.Text)
 		f.BoolVar(&o.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.Weights)
-		f.StringVar(&o.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge; learned: "+
-			"from the data, see --families; from-labels: of labels that are paths, see --path-separator (default: flat)")
-		choiceFlag(f, &o.DAG, "dag", "graph", []string{"graph", "first-parent", "refuse"}, "if a class has several "+
-			"parents: read the hierarchy as a graph, keep the first parent named, or refuse")
-		f.StringVar(&o.Graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
-		f.StringVar(&o.Test, "test", "", "instances (or text, as --data) to evaluate the model on at the end: a `FILE`")
-		f.StringVar(&o.TestLabels, "test-labels", "", "labels of a --test that is a matrix: a `FILE`, as --labels")
+		f.StringVar(&o.Hierarchy, "hierarchy", "",
+			"a `FILE` of lines PARENT CHILD, learned (see --families) or from-labels (see "+
+				"--path-separator) (default: flat)")
+		f.StringVar(&o.Graph, "graph", "", "undirected class graph: a `FILE` of lines A B, one per edge")
+		f.StringVar(&o.Test, "test", "", "evaluate the model on a `FILE` of test instances, read as --data")
+	})
+	optionGroup(cmd, "Input", func(f *pflag.FlagSet) {
+		wordOptions(f, &o.Words)
+		dagOption(f, &o.DAG)
+		testLabelsOption(f, &o.TestLabels)
 	})
 	tableFlags(cmd, &o.Table)
 }
 
-// instanceWeightsFlag defines the flag of all verbs that ingest training data.
-func instanceWeightsFlag(f *pflag.FlagSet, p *string) {
-	f.StringVar(p, "instance-weights", "", "weights of the losses of the instances: a `FILE` with a number a line for "+
-		"each, in order; 0 leaves an instance out, 2 counts it twice (default: all 1)")
+// dagOption is the option on classes with several parents.
+func dagOption(f *pflag.FlagSet, dag *string) {
+	choiceFlag(f, dag, "dag", "graph", []string{"graph", "first-parent", "refuse"},
+		"classes with several parents: use a graph, keep the first parent, or refuse")
 }
 
-// textFlags defines the flags on text of all verbs that ingest training data.
-func textFlags(f *pflag.FlagSet, text *bool, w *dataset.Words) {
+// testLabelsOption is the option for the labels of test data.
+func testLabelsOption(f *pflag.FlagSet, path *string) {
+	f.StringVar(path, "test-labels", "", "labels of a --test that is a matrix: a `FILE`, as the option labels")
+}
+
+// rareOptions are the options of a training that have no flags, beside those of its method and tables.
+func (o *trainOptions) rareOptions(f *pflag.FlagSet) {
+	dagOption(f, &o.DAG)
+	testLabelsOption(f, &o.TestLabels)
+	o.outputOptions(f)
+	o.resourceOptions(f)
+}
+
+// instanceWeightsFlag is the flag of all verbs that ingest training data.
+func instanceWeightsFlag(f *pflag.FlagSet, p *string) {
+	f.StringVar(p, "instance-weights", "",
+		"weight of each instance in the loss: a `FILE` of one number per line; 0 drops an "+
+			"instance (default: all 1)")
+}
+
+// textFlag is the flag of verbs that read labelled texts.
+func textFlag(f *pflag.FlagSet, text *bool) {
 	f.BoolVar(text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
-	intFlag(f, &w.Ngrams, "ngrams", 1, 1, dataset.MaxNgrams, "text: up to `N` consecutive words make a feature, too; 2 "+
-		"adds word bigrams. Predicting needs none of these flags: the model's vocabulary decides")
-	f.StringVar(&w.StopWords, "stop-words", dataset.None, "text: words that make no feature: english, none, "+
-		"or those in a `FILE`")
-	f.Var(&w.MinDF, "min-df", "text: leave out features that fewer instances have: a number `N`, or a share with a "+
-		"decimal point (default 2)")
-	f.Var(&w.MaxDF, "max-df", "text: leave out features that more instances have: a number `N`, or a share with a "+
-		"decimal point (default 1.0; features of all instances are left out in any case)")
+}
+
+// wordOptions are the options on text of all verbs that ingest training data.
+func wordOptions(f *pflag.FlagSet, w *dataset.Words) {
+	intFlag(f, &w.Ngrams, "ngrams", 1, 1, dataset.MaxNgrams,
+		"text: use up to `N` consecutive words as features; 2 adds bigrams")
+	f.StringVar(&w.StopWords, "stop-words", dataset.None, "text: words to ignore: english, none, or those in a `FILE`")
+	f.Var(&w.MinDF, "min-df", "text: ignore features in fewer instances: a count `N`, or a share with a decimal "+
+		"point (default 2)")
+	f.Var(&w.MaxDF, "max-df", "text: ignore features in more instances: a count `N`, or a share with a decimal "+
+		"point (default 1.0)")
 }
 
 func (o *trainOptions) outputFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&o.Out, "out", "", "the `DIR` of the model")
 		f.BoolVar(&o.Force, "force", false, "replace a finished model or a checkpoint")
-		floatFlag(f, &o.Threshold, "threshold", 0, "keep a smaller model, for prediction only: where a weight of a class "+
-			"differs from its parent's by less than `T`, it becomes the parent's, and scores change a little; 0: keep "+
-			"the trained weights", atLeast0)
-		bytesFlag(f, &o.ModelSize, "model-size", 0, "keep a model of at most `SIZE` on disk, as 100MB, for prediction "+
-			"only: the smallest --threshold that makes it so, weights as float16 or int8. What it costs is measured on "+
-			"held-out instances by further trainings (within --cutoff-time): beyond 0.1 points of micro F1, the standard "+
-			"error included, it stays larger, with a warning")
-		optionFlags(f, &o.Said, method.GroupOutput)
-		choiceFlag(f, &o.Cutoff, "cutoff", "auto", []string{"auto", "fit", "none"}, "fit the cut-offs that turn scores "+
-			"into label sets, on instances held out of further trainings; auto: for multi-label data")
-		choiceFlag(f, &o.Calibrate, "calibrate", "none", train.Calibrations, "make probabilities of scores, by a fit on "+
-			"instances held out of further trainings (within --cutoff-time): predict, eval and serve give them. "+
-			"Labels stay as they are")
-		floatFlag(f, &o.CutoffTime, "cutoff-time", 0, "bound on these trainings: about `S` seconds of one core, by an "+
-			"estimate; within it every instance is held out once, else a part of them is; 0: a minute, or a "+
-			"fifth of the training", atLeast0)
+		floatFlag(f, &o.Threshold, "threshold", 0,
+			"smaller model, for prediction only: weights within `T` of the parent's become the "+
+				"parent's; 0: keep all", atLeast0)
+		bytesFlag(f, &o.ModelSize, "model-size", 0,
+			"smaller model, for prediction only: at most `SIZE` on disk, as 100MB, unless that "+
+				"costs accuracy")
+		choiceFlag(f, &o.Cutoff, "cutoff", "auto", []string{"auto", "fit", "none"},
+			"fit decision thresholds for label sets by cross-validation; auto: for multi-label "+
+				"data")
+		choiceFlag(f, &o.Calibrate, "calibrate", "none", train.Calibrations,
+			"fit calibrated probabilities by cross-validation, for predict, eval and serve; "+
+				"labels stay the same")
+	})
+	optionGroup(cmd, "Output", func(f *pflag.FlagSet) {
+		methodOptions(f, &o.Said, method.GroupOutput, false)
+		o.outputOptions(f)
 	})
 }
 
-// jobFlags defines the flags of the job and its limits, which submit has too.
+// outputOptions are the options on a model that have no flags.
+func (o *trainOptions) outputOptions(f *pflag.FlagSet) {
+	floatFlag(f, &o.CutoffTime, "cutoff-time", 0,
+		"time budget `S` of the cross-validation for cut-offs, in CPU seconds; 0: a minute, "+
+			"or 20 % of the training", atLeast0)
+}
+
+// jobFlags say what is trained, and for how long; submit has them too.
 func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
 		o.Job = &taxonv1.Options{}
 		choiceFlag(f, &o.Job.Method, "method", registry.Names()[0], registry.Names(), "what is trained: see Methods")
-		optionFlags(f, &o.Said, method.GroupMethod)
-		f.StringVar(&o.Goal, "goal", train.DefaultGoal, "`MEASURE` that label sets of multi-label data aim at: micro_f1, "+
-			"macro_f1, their mean mean_f1, or any key of eval --json; weights do not depend on it, and a "+
-			"cluster fits no label sets")
+		methodOptions(f, &o.Said, method.GroupMethod, true)
+		f.StringVar(&o.Goal, "goal", train.DefaultGoal,
+			"`MEASURE` that label sets of multi-label data optimise: micro_f1, macro_f1, "+
+				"mean_f1, or a key of eval --json")
 	})
 	flagGroup(cmd, "Stopping", func(f *pflag.FlagSet) {
-		optionFlags(f, &o.Said, method.GroupStopping)
-		f.BoolVar(&o.requireGap, "require-gap", false, "exit with status 3 if the training ended above --gap: by "+
-			"--max-sweeps or --max-time, or stationary, as the gap had stopped falling")
+		methodOptions(f, &o.Said, method.GroupStopping, true)
+		f.BoolVar(&o.requireGap, "require-gap", false, "exit with status 3 if the training ended above --gap")
 	})
-	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) { optionFlags(f, &o.Said, method.GroupPath) })
+	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) { methodOptions(f, &o.Said, method.GroupPath, true) })
+	for _, group := range []string{method.GroupMethod, method.GroupStopping, method.GroupPath} {
+		optionGroup(cmd, group, func(f *pflag.FlagSet) { methodOptions(f, &o.Said, group, false) })
+	}
 }
 
 func (o *trainOptions) resourceFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		threadsFlag(f, &o.Threads)
-		bytesFlag(f, &o.Memory, "memory", 0, "`SIZE` that the training may take (default: what is free): where it is "+
-			"short, values are decoded anew or lie in files of OUT.train; what would not fit even so is refused beforehand")
-		intFlag(f, &o.Stores, "stores", 1, 1, 1024, "shards of the embedded parameter store: `N` changes no result")
-		choiceFlag(f, &o.Store, "store", "memory", []string{"memory", "badger"}, "where the shards keep their values")
-		optionFlags(f, &o.Said, method.GroupResources)
-		floatFlag(f, &o.Pause, "checkpoint-seconds", 10, "least `S` seconds between checkpoints", above0)
-		f.Lookup("checkpoint-seconds").Hidden = true // for tests that kill a short training
+		bytesFlag(f, &o.Memory, "memory", 0,
+			"memory limit of the training as a `SIZE`; what does not fit is streamed from disk "+
+				"or refused (default: free memory)")
 	})
+	optionGroup(cmd, "Resources", func(f *pflag.FlagSet) {
+		methodOptions(f, &o.Said, method.GroupResources, false)
+		o.resourceOptions(f)
+	})
+}
+
+// resourceOptions are the options on the embedded store and its checkpoints.
+func (o *trainOptions) resourceOptions(f *pflag.FlagSet) {
+	intFlag(f, &o.Stores, "stores", 1, 1, 1024, "shards of the embedded parameter store: `N` changes no result")
+	choiceFlag(f, &o.Store, "store", "memory", []string{"memory", "badger"}, "where the shards keep their values")
+	floatFlag(f, &o.Pause, "checkpoint-seconds", 10, "least `S` seconds between checkpoints", above0)
+	f.Lookup("checkpoint-seconds").Hidden = true // for tests that kill a short training
 }
 
 // options returns the options of the training.
@@ -206,14 +258,16 @@ func (o *trainOptions) options(a *app) *train.Options {
 		return evaluate.Run(ctx, e, progress.Discard{}) // the training's line is on the screen
 	}
 	if o.mr.on() {
-		t.Remote = &driver.Training{Options: o.mr.Options, Threads: o.Threads, UI: a.ui,
-			Driver: driver.Driver{Dir: o.mr.drive, Job: o.mr.driveID, Out: o.Out}}
+		t.Remote = &driver.Training{Options: o.mr.Options, Threads: o.Threads, UI: a.ui}
 	}
 	return &t
 }
 
 // runTrain trains, evaluates if requested, and prints the report.
 func runTrain(ctx context.Context, a *app, o *trainOptions) error {
+	if err := o.mr.read(ctx); err != nil {
+		return err
+	}
 	if err := o.validate(); err != nil {
 		return err
 	}
@@ -238,10 +292,10 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 	case !o.requireGap || stationary && report.StoppedBy == "stationary":
 		return nil
 	case stationary:
-		return exitf(exitGap, "%s: stopped by %s before the --tolerance asked for", o.Out, report.StoppedBy)
+		return exitf(exitGap, "%s: stopped by %s before the --x tolerance asked for", o.Out, report.StoppedBy)
 	case report.Gap == nil:
 		return exitf(exitGap, "%s: stopped by %s, and without an anchor there is no gap: leave out "+
-			"--require-gap, or give --anchor", o.Out, report.StoppedBy)
+			"--require-gap, or give --x anchor", o.Out, report.StoppedBy)
 	case report.StoppedBy != "gap":
 		return exitf(exitGap, "%s: stopped by %s at gap %.3g, above the %.3g asked for", o.Out, report.StoppedBy, *report.Gap,
 			registry.Number(o.Job, "gap"))
@@ -285,7 +339,7 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 		what = "the gap had stopped falling, so more sweeps would not help; the model is complete, and this is its gap; a " +
 			"smaller C or unit-length instances may reach a lower one"
 		if string(r.Own["schedule"]) == `"twoblock"` && r.Own["anchor"] == nil && r.Nodes > r.Terminals { // a tree
-			what += ", or --schedule parity"
+			what += ", or --x schedule=parity"
 		}
 	}
 	if r.Gap == nil {
@@ -314,8 +368,8 @@ func newTrainVerb(a *app) *cobra.Command {
 	var o trainOptions
 	cmd, file := newTrainCmd(a, &o), ""
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringVar(&file, "job", "", "read flags from a `FILE` of lines `flag: value` (YAML), as tune writes; flags of "+
-			"the command line override them")
+		f.StringVar(&file, "job", "", "read options from a `FILE` of lines `option: value` (YAML), as tune writes; flags "+
+			"override them")
 	})
 	marks := cmd.Flags().Lookup("data").Annotations
 	delete(marks, cobra.BashCompOneRequiredFlag)
@@ -336,13 +390,12 @@ func newTrainVerb(a *app) *cobra.Command {
 // warmFlags are train's alone: a cluster does not see the model.
 func (o *trainOptions) warmFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) {
-		f.StringVar(&o.EarlyStop, "early-stop", "", "end the training when the measure of --goal on held-out instances has "+
-			"stood still for three evaluations: a `FILE` or a folder made by ingest; evaluated every --eval-every sweeps (2 "+
-			"unless said), label sets by threshold 0. The certificate is given all the same")
-		f.StringVar(&o.Warm, "warm-start", "", "begin at the weights of a `MODEL` of other data, C or structure. Training "+
-			"mostly takes fewer sweeps so; its weights differ from those of a training from nothing, but both meet --gap. "+
-			"Classes and features are matched by name; "+
-			"new classes begin at their parents' weights. On graphs only internal nodes begin there")
+		f.StringVar(&o.EarlyStop, "early-stop", "",
+			"stop when --goal on held-out instances, a `FILE`, has not improved for three "+
+				"evaluations (see --eval-every)")
+		f.StringVar(&o.Warm, "warm-start", "",
+			"start from the weights of a `MODEL`, of other data or options: fewer sweeps to the "+
+				"same gap")
 	})
 }
 

@@ -23,7 +23,7 @@ func TestAboveGap(t *testing.T) {
 		{model.Report{StoppedBy: "stationary", Gap: &gap, Method: "td", Nodes: 3, Terminals: 2}, 0, "unit-length instances",
 			"parity"},
 		{model.Report{StoppedBy: "stationary", Gap: &gap, Nodes: 3, Terminals: 2,
-			Own: map[string]json.RawMessage{"schedule": []byte(`"twoblock"`)}}, 0, "--schedule parity", "--max-sweeps"},
+			Own: map[string]json.RawMessage{"schedule": []byte(`"twoblock"`)}}, 0, "--x schedule=parity", "--max-sweeps"},
 		{model.Report{StoppedBy: "stationary"}, 0, "", "stopped"},
 		{model.Report{StoppedBy: "gap", Gap: &gap}, 0, "", "stopped"},
 	} {

@@ -95,9 +95,9 @@ func TestEvalEvery(t *testing.T) {
 	dir := noisyFiles(t)
 	for _, flags := range []string{
 		"--hierarchy tree.txt",
-		"--hierarchy tree.txt --schedule parity",
-		"--hierarchy tree.txt --schedule jacobi --loss squared-hinge",
-		"--method bsvm --C 30 --stores 3",
+		"--hierarchy tree.txt --x schedule=parity",
+		"--hierarchy tree.txt --x schedule=jacobi --loss squared-hinge",
+		"--method bsvm --C 30 --x stores=3",
 	} {
 		t.Run(flags, func(t *testing.T) {
 			flags += " --gap 1e-12 --eval-every 3"

@@ -24,7 +24,7 @@ func TestTrainOnGraphs(t *testing.T) {
 		"OUT": t.TempDir() + "/m",
 	}
 	for _, method := range []string{"rr-svm", "rr-lr"} {
-		line := "train --data $DATA --graph $G --method " + method + " --schedule colour --out $OUT-" + method + " --json"
+		line := "train --data $DATA --graph $G --method " + method + " --x schedule=colour --out $OUT-" + method + " --json"
 		code, stdout, stderr := runTaxon(t, "", line, vars)
 		if code != 0 || !strings.Contains(stderr, "edges dropped: 1 repeated edge and 1 self-loop (the first in line 4)") ||
 			!strings.Contains(stderr, `1 ("lone")`) {
@@ -47,7 +47,7 @@ func TestTrainOnGraphs(t *testing.T) {
 		!strings.Contains(stderr, "read as a graph") {
 		t.Errorf("DAG: exit %d, %s", code, stderr)
 	}
-	code, stdout, stderr := runTaxon(t, "", "train --data $DATA --graph $G --anchor 0 --out $OUT-free --json", vars)
+	code, stdout, stderr := runTaxon(t, "", "train --data $DATA --graph $G --x anchor=0 --out $OUT-free --json", vars)
 	var r map[string]any
 	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil || r["gap"] != nil || r["dual"] != nil ||
 		r["stopped_by"] != "stationary" || r["certificate"] != "stationarity" {
@@ -65,20 +65,20 @@ func TestTrainGraphMistakes(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"--graph $G --hierarchy $DAG": "one structure",
-		"--graph $G --schedule parity": "--schedule parity needs a tree: on a graph use twoblock " +
+		"--graph $G --x schedule=parity": "--x schedule=parity needs a tree: on a graph use twoblock " +
 			"or colour or jacobi",
-		"--graph $G --edge-weights size":         "--edge-weights size needs a tree: on a graph use even",
-		"--hierarchy $DAG --schedule parity":     "needs a tree",
-		"--hierarchy $DAG --dag refuse":          `dag.txt:2: "a" has a second parent, "q", after "p" in line 1`,
-		"--graph $EMPTY":                         "empty graph",
-		"--hierarchy $CYCLE":                     "use --graph",
-		"--method rr-lr --loss hinge":            "has logistic: leave it out, or use --method rr-svm, bsvm, td",
-		"--loss logistic":                        "--method rr-lr",
-		"--method bsvm --loss logistic":          "--method rr-lr or blr",
-		"--positive-weight 0":                    "above 0",
-		"--internal-weight 0 --hierarchy $CYCLE": "above 0",
-		"--colouring best --graph $G":            "largest-first",
-		"--data $NONE":                           "no instance has a label",
+		"--graph $G --x edge-weights=size":         "--x edge-weights=size needs a tree: on a graph use even",
+		"--hierarchy $DAG --x schedule=parity":     "needs a tree",
+		"--hierarchy $DAG --x dag=refuse":          `dag.txt:2: "a" has a second parent, "q", after "p" in line 1`,
+		"--graph $EMPTY":                           "empty graph",
+		"--hierarchy $CYCLE":                       "use --graph",
+		"--method rr-lr --loss hinge":              "has logistic: leave it out, or use --method rr-svm, bsvm, td",
+		"--loss logistic":                          "--method rr-lr",
+		"--method bsvm --loss logistic":            "--method rr-lr or blr",
+		"--positive-weight 0":                      "above 0",
+		"--x internal-weight=0 --hierarchy $CYCLE": "above 0",
+		"--x colouring=best --graph $G":            "largest-first",
+		"--data $NONE":                             "no instance has a label",
 	} {
 		code, _, stderr := runTaxon(t, "", strings.Replace("train --out $OUT --data $DATA "+line, "--data $DATA --data",
 			"--data", 1), vars)
@@ -119,18 +119,19 @@ func TestTrainUselessFlags(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"train --out $OUT --data " +
-			"$DATA --colouring dsatur": "--colouring is for the colour schedule",
-		"train --out $OUT --data $DATA --anchor 0.1":                                     "--anchor is for class graphs",
-		"train --out $OUT --data $DATA --anchor 0.1 --hierarchy $TREE":                   "tree.txt is a tree",
-		"train --out $OUT --data $DATA --anchor 0.1 --hierarchy $DAG --dag first-parent": "dag.txt is a tree",
-		"train --out $OUT --data $DATA --anchor 0.1 --graph $G --method bsvm": "--anchor means nothing to " +
+			"$DATA --x colouring=dsatur": "--x colouring is for the colour schedule",
+		"train --out $OUT --data $DATA --x anchor=0.1": "--x anchor is for " +
+			"class graphs",
+		"train --out $OUT --data $DATA --x anchor=0.1 --hierarchy $TREE":                     "tree.txt is a tree",
+		"train --out $OUT --data $DATA --x anchor=0.1 --hierarchy $DAG --x dag=first-parent": "dag.txt is a tree",
+		"train --out $OUT --data $DATA --x anchor=0.1 --graph $G --method bsvm": "--x anchor means nothing to " +
 			"--method bsvm: leave it out, or use one of rr-svm, rr-lr",
-		"train --out $OUT --data $DATA --internal-weight 2 --method blr": "--internal-weight means nothing " +
+		"train --out $OUT --data $DATA --x internal-weight=2 --method blr": "--x internal-weight means nothing " +
 			"to --method blr: leave it out, or use one of rr-svm, rr-lr",
-		"train --out $OUT --data $SET --text":                        "is ingested already",
-		"train --out $OUT --data $SET --zero-based":                  "is ingested already",
-		"submit --coordinator 127.0.0.1:1 --data $DATA --anchor 0.1": "--anchor is for class graphs",
-		"submit --coordinator 127.0.0.1:1 --data $SET --text":        "is ingested already",
+		"train --out $OUT --data $SET --text":                          "is ingested already",
+		"train --out $OUT --data $SET --zero-based":                    "is ingested already",
+		"submit --coordinator 127.0.0.1:1 --data $DATA --x anchor=0.1": "--x anchor is for class graphs",
+		"submit --coordinator 127.0.0.1:1 --data $SET --text":          "is ingested already",
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != exitUsage || !strings.Contains(stderr, want) ||
 			strings.Count(stderr, "\n") != 1 {
@@ -139,10 +140,11 @@ func TestTrainUselessFlags(t *testing.T) {
 	}
 	for _, line := range []string{
 		"train --out $OUT-1 --data $DATA --data $DATA --quiet --quiet",
-		"train --out $OUT-2 --data $DATA --anchor 0.1 --hierarchy $DAG",
+		"train --out $OUT-2 --data $DATA --x anchor=0.1 --hierarchy $DAG",
 		// its defaults elsewhere
-		"train --out $OUT-4 --data $DATA --anchor 0.01 --internal-weight 1 --schedule twoblock --graph $G --method bsvm",
-		"train --out $OUT-3 --data $DATA --schedule colour --colouring dsatur --graph $G",
+		"train --out $OUT-4 --data $DATA --x anchor=0.01 --x internal-weight=1 --x schedule=twoblock --graph $G " +
+			"--method bsvm",
+		"train --out $OUT-3 --data $DATA --x schedule=colour --x colouring=dsatur --graph $G",
 	} {
 		if code, _, stderr := runTaxon(t, "", line, vars); code != 0 || strings.Contains(stderr, "more than once") {
 			t.Errorf("%s: exit %d, %q", line, code, stderr)

@@ -19,7 +19,7 @@ func TestPriorShift(t *testing.T) {
 		"--positive-weight 2"} {
 		scores := map[string]map[string]float64{}
 		objectives := map[string]float64{}
-		for model, flags := range map[string]string{"PLAIN": "", "SHIFT": " --prior-shift 0.5"} {
+		for model, flags := range map[string]string{"PLAIN": "", "SHIFT": " --x prior-shift=0.5"} {
 			code, stdout, stderr := runTaxon(t, "", "train --force --json --quiet --data $DATA --bias 2 --gap 1e-4 --out $"+
 				model+" "+method+flags, vars)
 			if code != 0 {
@@ -55,8 +55,8 @@ func TestPriorShift(t *testing.T) {
 		}
 	}
 	for flags, want := range map[string]string{
-		"--bias 0 --prior-shift 1": "goes into the weights of the bias feature",
-		"--prior-shift -1":         "must be 0 or more",
+		"--bias 0 --x prior-shift=1": "goes into the weights of the bias feature",
+		"--x prior-shift=-1":         "must be 0 or more",
 	} {
 		if code, _, stderr := runTaxon(t, "", "train --data $DATA --method bsvm --out $SHIFT "+flags,
 			vars); code != exitUsage || !strings.Contains(stderr, want) {

@@ -41,8 +41,8 @@ func TestWarmStart(t *testing.T) {
 		}
 		return &r
 	}
-	for _, method := range dear.Some([]string{"rr-svm", "rr-svm --loss squared-hinge", "rr-svm --bias-pull zero " +
-		"--edge-weights size", "bsvm", "bsvm --loss squared-hinge", "rr-lr", "blr"}, 3) {
+	for _, method := range dear.Some([]string{"rr-svm", "rr-svm --loss squared-hinge", "rr-svm --x bias-pull=zero " +
+		"--x edge-weights=size", "bsvm", "bsvm --loss squared-hinge", "rr-lr", "blr"}, 3) {
 		base := t.TempDir() + "/base"
 		args := strings.Fields("train --json --quiet --gap 1e-4 --data train.svm --hierarchy tree.txt --method " + method +
 			" --out " + base)
@@ -120,8 +120,8 @@ func TestWarmStartDropsBiases(t *testing.T) {
 	}
 	for _, method := range []string{"rr-svm", "rr-lr"} {
 		run(method, "--method "+method)
-		cold := run(method+"-cold", "--bias-pull zero --method "+method)
-		warm := run(method+"-warm", "--bias-pull zero --warm-start "+method+" --method "+method)
+		cold := run(method+"-cold", "--x bias-pull=zero --method "+method)
+		warm := run(method+"-warm", "--x bias-pull=zero --warm-start "+method+" --method "+method)
 		if warm.Objective < *cold.Dual || cold.Objective < *warm.Dual {
 			t.Errorf("%s: objective %v, dual %v; from nothing %v, %v", method, warm.Objective, *warm.Dual, cold.Objective,
 				*cold.Dual)

@@ -22,7 +22,7 @@ func TestTrainWatchAddress(t *testing.T) {
 	vars := map[string]string{"DATA": writeText(t, "train.svm", multiLabel(20000, 1)), "TEST": writeText(t, "test.svm",
 		multiLabel(20, 2)), "OUT": filepath.Join(t.TempDir(), "m"), "ADDR": addr}
 	command := "train --data $DATA --out $OUT --method bsvm --threads 1 --gap 1e-15 --max-sweeps 1000000 --cutoff none " +
-		"--checkpoint-seconds 0.01 --test $TEST --eval-every 1 --watch-address "
+		"--x checkpoint-seconds=0.01 --test $TEST --eval-every 1 --watch-address "
 	if code, _, stderr := runTaxon(t, "", command+"$ADDR", vars); code != 2 || !strings.Contains(stderr,
 		"--watch-address") {
 		t.Errorf("an address that is taken: exit %d, %s", code, stderr)

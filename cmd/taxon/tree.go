@@ -46,10 +46,11 @@ func newTreeCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.Data, "data", nil, "instances: a `FILE`, - for standard input, or a folder made by ingest; "+
 			"repeated: read one after the other")
-		textFlags(f, &o.Text, &o.Words)
+		textFlag(f, &o.Text)
 		f.BoolVar(&o.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &o.Weights)
 	})
+	optionGroup(cmd, "Input", func(f *pflag.FlagSet) { wordOptions(f, &o.Words) })
 	flagGroup(cmd, "Hierarchy", func(f *pflag.FlagSet) {
 		families := method.Families
 		families.Default = "auto"

@@ -41,7 +41,7 @@ func newTuneCmd(a *app) *cobra.Command {
 			"standard errors or more below the best are dropped, and the others go on to the next folds. Points that differ " +
 			"in C alone form a path: each training begins at the weights of the one with the next smaller C, and larger " +
 			"values are not tried once the value has clearly fallen (--patience). " +
-			"Shifts (--prior-shift) are tried on the same trainings. Folds are stratified by label. A point's value is " +
+			"Shifts (--x prior-shift) are tried on the same trainings. Folds are stratified by label. A point's value is " +
 			"measured on the rows left out, all its folds together; ± is the standard error over the folds, which one " +
 			"fold does not have. " +
 			"Scores become labels in the way of train's default: the best class, or for multi-label data a cut-off fitted on " +
@@ -70,17 +70,18 @@ func newTuneCmd(a *app) *cobra.Command {
 	}
 	t, grid := &o.Train, &o.Grid
 	flagGroup(cmd, "Input", func(f *pflag.FlagSet) {
-		f.StringArrayVar(&t.Data, "data", nil, "instances: a `FILE` (libsvm or XMC lines, or a table; plain, gzip, "+
-			"bzip2, zstd, xz), or a folder made by ingest; repeated: read one after the other")
+		f.StringArrayVar(&t.Data, "data", nil,
+			"instances: a `FILE` of lines or a table (plain, gzip, bzip2, zstd, xz) or a folder "+
+				"made by ingest; repeated: several")
 		f.BoolVar(&t.Text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 		f.BoolVar(&t.ZeroBased, "zero-based", false, "feature indices count from 0")
 		instanceWeightsFlag(f, &t.Weights)
-		f.StringVar(&t.Hierarchy, "hierarchy", "", "class structure: a `FILE` with a line PARENT CHILD an edge; learned: "+
-			"from the data, see --families; from-labels: of labels that are paths, see --path-separator (default: flat)")
-		choiceFlag(f, &t.DAG, "dag", t.DAG, []string{"graph", "first-parent", "refuse"}, "if a class has several parents: "+
-			"read the hierarchy as a graph, keep the first parent named, or refuse")
-		f.StringVar(&t.Graph, "graph", "", "undirected class graph: a `FILE` with a line A B an edge")
+		f.StringVar(&t.Hierarchy, "hierarchy", "",
+			"a `FILE` of lines PARENT CHILD, learned (see --families) or from-labels (see "+
+				"--path-separator) (default: flat)")
+		f.StringVar(&t.Graph, "graph", "", "undirected class graph: a `FILE` of lines A B, one per edge")
 	})
+	optionGroup(cmd, "Input", func(f *pflag.FlagSet) { dagOption(f, &t.DAG) })
 	tableFlags(cmd, &t.Table)
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&t.Out, "out", "", "the `DIR` of the points, the table, the job file and the model")
@@ -89,45 +90,50 @@ func newTuneCmd(a *app) *cobra.Command {
 	flagGroup(cmd, "Grid", func(f *pflag.FlagSet) {
 		listFlag(f, &o.Methods, "method", append([]string{tune.AllMethods}, registry.Names()...), "`LIST` of methods: see "+
 			"Methods; all: those that fit the data (default: all, or in a grid "+registry.Names()[0]+")")
-		for _, p := range registry.Tunable() {
-			f.Var(&gridValue{p, grid.Values}, p.Name, "`LIST` of values: "+strings.ReplaceAll(usageOf(&p), "`", ""))
-		}
+		gridOptions(f, grid.Values, true)
 	})
-	flagGroup(cmd, "Features of text", func(f *pflag.FlagSet) {
+	optionGroup(cmd, "Grid", func(f *pflag.FlagSet) { gridOptions(f, grid.Values, false) })
+	optionGroup(cmd, "Features of text", func(f *pflag.FlagSet) {
 		for _, p := range tune.TextOptions() {
 			one := gridValue{p, grid.Values}
-			usage := strings.ReplaceAll(option.Flags(p.Help), "`", "") + " (default: the search tries some; in a grid " +
-				p.Default + ")"
+			usage := strings.ReplaceAll(option.Flags(p.Help), "`", "")
 			if p.Name == "stop-words" {
-				f.Var(&stopWordsValue{one, &t.Words.StopWords}, p.Name, "`LIST` of values: "+usage)
+				f.Var(&stopWordsValue{one, &t.Words.StopWords}, p.Name, "`LIST`: "+usage)
 			} else {
-				f.Var(&one, p.Name, "`LIST` of values: "+usage)
+				f.Var(&one, p.Name, "`LIST`: "+usage)
 			}
 		}
 	})
 	flagGroup(cmd, "Search", func(f *pflag.FlagSet) {
-		f.DurationVar(&limit, "time", limit, "`TIME` for search and last training together, as 90s, 10m, 2h; 0: until "+
-			"nothing gains, as with lists of values if it is not given")
+		f.DurationVar(&limit, "time", limit,
+			"`TIME` limit of search and final training, as 90s, 10m, 2h; 0: none (the default "+
+				"with lists of values)")
 		f.BoolVar(&o.NoTrain, "no-train", false, "leave the job file alone: train no model in the end")
 		intFlag(f, &o.Folds, "folds", o.Folds, 2, 100, "`K` of the cross-validation")
 		intFlag(f, &o.FirstFolds, "first-folds", 0, 0, 100, "train and measure points on the first `N` of the K folds "+
 			"only, for large data: on N/K of the rows; 0: on all")
-		f.StringVar(&o.Goal, "goal", o.Goal, "`MEASURE` to choose by: micro_f1 (or micro), macro_f1 (or macro), mean_f1, "+
-			"their mean, or any key of eval --json: p@1, ndcg@5, hier_f1, log_loss, ...")
-		f.BoolVar(&o.OneSE, "one-se", false, "choose not the best point but the smallest C, all else equal, whose value is "+
-			"within one standard error of the best")
-		intFlag(f, &o.Patience, "patience", o.Patience, 0, 100, "try no larger C once `N` of its values in a row are three "+
-			"standard errors worse than a smaller one on the first fold; 0: try all")
+		f.StringVar(&o.Goal, "goal", o.Goal,
+			"`MEASURE` to optimise: micro_f1, macro_f1, mean_f1, or any key of eval --json, as "+
+				"p@1, ndcg@5, log_loss")
+		f.BoolVar(&o.OneSE, "one-se", false, "choose the smallest C whose value is within one standard error of the best")
+		intFlag(f, &o.Patience, "patience", o.Patience, 0, 100,
+			"stop raising C after `N` values in a row that are three standard errors worse; 0: "+
+				"try all")
 		f.BoolVar(&o.Exhaustive, "exhaustive", false, "drop no point and try every C: train all points on all folds")
 		optionFlag(f, &t.Said, *registry.Option("seed"), "seed of the folds and of the sampling order: `N`")
 	})
-	flagGroup(cmd, "Training", func(f *pflag.FlagSet) {
-		for _, p := range registry.Options() {
-			if (p.Group == method.GroupMethod || p.Group == method.GroupStopping) && len(p.Grid) == 0 && p.Name != "seed" {
-				optionFlag(f, &t.Said, p, usageOf(&p))
+	training := func(common bool) func(f *pflag.FlagSet) {
+		return func(f *pflag.FlagSet) {
+			for _, p := range registry.Options() {
+				if (p.Group == method.GroupMethod || p.Group == method.GroupStopping) && len(p.Grid) == 0 &&
+					p.Common == common && p.Name != "seed" {
+					optionFlag(f, &t.Said, p, usageOf(&p))
+				}
 			}
 		}
-	})
+	}
+	flagGroup(cmd, "Training", training(true))
+	optionGroup(cmd, "Training", training(false))
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) {
 		threadsFlag(f, &t.Threads)
 		bytesFlag(f, &t.Memory, "memory", 0, "`SIZE` that a training may take, refused beforehand if it would not fit "+
@@ -156,7 +162,16 @@ func runTune(ctx context.Context, a *app, o *tune.Options) error {
 	return a.print(r, func() { printTuned(a, t.Out, r) })
 }
 
-// gridValue is a flag for the values of an option to try, separated by commas.
+// gridOptions defines those options of which tune can try several values that are common, as flags, or the others.
+func gridOptions(f *pflag.FlagSet, grid map[string][]string, common bool) {
+	for _, p := range registry.Tunable() {
+		if p.Common == common {
+			f.Var(&gridValue{p, grid}, p.Name, "`LIST`: "+strings.ReplaceAll(usageOf(&p), "`", ""))
+		}
+	}
+}
+
+// gridValue is the list of an option's values that are tried, separated by commas.
 type gridValue struct {
 	option method.Option
 	grid   map[string][]string

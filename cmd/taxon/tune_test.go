@@ -225,7 +225,7 @@ func TestTuneMistakes(t *testing.T) {
 		"--one-se --first-folds 1 --out x":                "two folds or more",
 		"--folds 1 --out x":                               "must be from 2 to 100",
 		"--folds 99 --C 1 --positive-weight much --out x": "positive-weight",
-		"--anchor 0.1 --out x":                            "is for class graphs",
+		"--x anchor=0.1 --out x":                          "is for class graphs",
 		"--out full":                                      "is no folder of a search",
 		"--out":                                           "needs a value",
 	} {

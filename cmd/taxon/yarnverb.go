@@ -133,7 +133,7 @@ func newYarnUp(a *app) *cobra.Command {
 	})
 	flagGroup(cmd, "Snapshots", func(f *pflag.FlagSet) {
 		intFlag(f, &o.SnapshotEvery, "snapshot-every", 0, 0, math.MaxInt32, "`N` sweeps between snapshots in HDFS "+
-			"(default: what each job asks for with --checkpoint-every, 4)")
+			"(default: what each job asks for with --x checkpoint-every, 4)")
 		f.DurationVar(&o.SnapshotPause, "snapshot-pause", time.Minute, "no two of a job within `TIME`")
 	})
 	flagGroup(cmd, "Security", func(f *pflag.FlagSet) {

@@ -28,6 +28,10 @@ type Option struct {
 	Choices []string
 	Range   Range // of Int and Float
 
+	// Common options have a flag of their own on the command line. The others, which few users need, are given by
+	// their names alone.
+	Common bool
+
 	Group string // of flags in the help
 	Help  string // with the value's name in backquotes
 	// values that tune tries in a grid; none: it searches no other
@@ -143,55 +147,60 @@ func (r Range) Must(x float64) string {
 // Options that several methods have. Solvers hold duals (at most C) and products with the bias in
 // float32. The squares of them must stay far from the limits of float32.
 var (
-	Cost = Option{Name: "C", Kind: Float, Default: "1", Range: Range{Least: 1e-30, Most: 1e15,
+	Cost = Option{Name: "C", Common: true, Kind: Float, Default: "1", Range: Range{Least: 1e-30, Most: 1e15,
 		Why: "duals are kept in float32"}, Group: GroupMethod,
-		Help: "weight of the losses against the regularisation", Report: true, Grid: []string{"0.001", "0.01", "0.1", "1",
+		Help:   "weight of the losses against the regularisation; larger fits closer",
+		Report: true, Grid: []string{"0.001", "0.01", "0.1", "1",
 			"10", "100", "1000"},
 		Ladder: []string{"1e-5", "3e-5", "1e-4", "3e-4", "0.001", "0.003", "0.01", "0.03", "0.1", "0.3", "3", "10", "30",
 			"100", "300", "1000", "3000", "10000"}}
-	Bias = Option{Name: "bias", Kind: Float, Default: "1", Range: Range{Most: 1e6}, Group: GroupMethod,
-		Help: "value of the bias feature, 0 for none", Report: true, Grid: []string{"1"}, Ladder: []string{"0.3", "3"}}
-	PositiveWeight = Option{Name: "positive-weight", Kind: Float, Default: "1", Choices: []string{"balanced"},
-		Range: Above0, Group: GroupMethod,
-		Help: "weight of the losses of a class's own instances: a `NUMBER`, or balanced (how rare they are, at most 100)",
+	Bias = Option{Name: "bias", Common: true, Kind: Float, Default: "1", Range: Range{Most: 1e6}, Group: GroupMethod,
+		Help:   "value of the constant bias feature; 0: no bias",
+		Report: true, Grid: []string{"1"}, Ladder: []string{"0.3", "3"}}
+	PositiveWeight = Option{Name: "positive-weight", Common: true, Kind: Float, Default: "1",
+		Choices: []string{"balanced"}, Range: Above0, Group: GroupMethod,
+		Help: "weight of the losses of a class's own instances: a `NUMBER`, or balanced (by " +
+			"rarity, at most 100)",
 		Grid: []string{"1"}, Ladder: []string{"2", "4", "8", "16", "32"}, Offset: -1}
-	GapWanted = Option{Name: "gap", Kind: Float, Default: "0.01", Range: Above0To1, Group: GroupStopping, Effect: OnEnd,
-		Help: "stop when no weights could lower the objective P by more than this share: the certified relative gap " +
-			"(P-D)/P, D being the dual"}
-	EvalEvery = Option{Name: "eval-every", Kind: Int, Default: "0", Range: WholeFrom0, Group: GroupPath,
+	GapWanted = Option{Name: "gap", Common: true, Kind: Float, Default: "0.01", Range: Above0To1, Group: GroupStopping,
+		Effect: OnEnd,
+		Help: "stop when the certified relative duality gap (P-D)/P of the whole problem is at " +
+			"most this"}
+	EvalEvery = Option{Name: "eval-every", Common: true, Kind: Int, Default: "0", Range: WholeFrom0, Group: GroupPath,
 		Help: "evaluate on ‹test› every `N` sweeps, into trace.jsonl; 0: only at the end"}
 	PriorShift = Option{Name: "prior-shift", Kind: Float, Default: "0", Range: AtLeast0, Group: GroupOutput, Carried: true,
 		Grid: []string{"0"}, Ladder: []string{"0.05", "0.1", "0.2", "0.4", "0.8"},
-		Help: "raise the scores of rare classes by `T` ln(n_max/n), n being the class's training instances, n_max those of " +
-			"the largest class; tune finds it"}
+		Help: "add `T` ln(n_max/n) to the scores of a class with n instances, n_max those of the " +
+			"largest; tune finds it"}
 	WarmStart = Option{Name: "warm-start", Carried: true} // its flag is train's: it names a model
-	Families  = Option{Name: "families", Kind: Int, Default: "none", Choices: []string{"none", "auto"},
+	Families  = Option{Name: "families", Common: true, Kind: Int, Default: "none", Choices: []string{"none", "auto"},
 		Range: Range{Least: 1, Most: math.MaxInt32}, Group: GroupMethod, Learns: true,
-		Help: "data without a hierarchy: learn one from the data, with `N` families of classes, or auto, " +
-			"about 16 classes in each", Grid: []string{"none", "auto"}}
+		Help: "learn a hierarchy: `N` families of classes, auto (about 16 classes in each), or none",
+		Grid: []string{"none", "auto"}}
 )
 
 // Loss is the option of methods that have one of some losses, or only one.
 func Loss(losses ...string) Option {
-	return Option{Name: "loss", Kind: Choice, Default: losses[0], Choices: losses, Group: GroupMethod, Report: true,
-		Help: "loss of an instance (default: the first that the method has)", Grid: losses[:1]}
+	return Option{Name: "loss", Common: true, Kind: Choice, Default: losses[0], Choices: losses, Group: GroupMethod,
+		Report: true, Help: "loss function (default: the first that the method has)", Grid: losses[:1]}
 }
 
 // JobOptions are those of every job, whatever its method.
 var JobOptions = []Option{
 	{Name: "prune", Kind: Choice, Default: "empty", Choices: []string{"empty", "none"}, Group: GroupMethod,
-		Help: "leaves of the hierarchy without instances: leave them out, or train them on negatives alone"},
-	{Name: "seed", Kind: Int, Default: "0", Range: AtLeast0, Group: GroupMethod, Report: true,
-		Help: "seed of the order in which instances are visited: another `N` gives other weights, equally within " +
-			"‹gap› of the optimum"},
-	{Name: "max-sweeps", Kind: Int, Default: "0", Range: WholeFrom0, Group: GroupStopping, Effect: OnEnd,
-		Help: "stop after `N` sweeps, 0 for no cap"},
-	{Name: "max-time", Key: "max_seconds", Kind: Float, Default: "0", Range: AtLeast0, Group: GroupStopping, Effect: OnEnd,
-		Help: "after `S` seconds solve nothing more, 0 for no cap: tasks under way end, one pass over the data certifies " +
-			"what is there, and the weights are written"},
+		Help: "hierarchy leaves without instances: leave them out (empty), or train them on " +
+			"negatives alone (none)"},
+	{Name: "seed", Common: true, Kind: Int, Default: "0", Range: AtLeast0, Group: GroupMethod, Report: true,
+		Help: "random seed `N`: weights differ between seeds, equally within ‹gap› of the optimum"},
+	{Name: "max-sweeps", Common: true, Kind: Int, Default: "0", Range: WholeFrom0, Group: GroupStopping, Effect: OnEnd,
+		Help: "stop after `N` sweeps; 0: no limit"},
+	{Name: "max-time", Common: true, Key: "max_seconds", Kind: Float, Default: "0", Range: AtLeast0,
+		Group: GroupStopping, Effect: OnEnd,
+		Help: "stop after `S` seconds: running tasks end, and the certificate and the weights are " +
+			"still made; 0: no limit"},
 	{Name: "checkpoint-every", Key: "checkpoint_sweeps", Kind: Int, Default: "4", Range: Range{Least: 1,
 		Most: math.MaxInt32}, Group: GroupResources, Effect: OnNothing,
-		Help: "`N` sweeps between checkpoints, and at least 10 s"},
+		Help: "`N` sweeps between checkpoints, at least 10 s apart"},
 }
 
 // WireKey is the option's name in manifests and, in small letters, in jobs.

@@ -39,10 +39,14 @@ kubectl create namespace "$namespace" --dry-run=client -o yaml | kubectl apply -
 for role in coordinator store worker; do
 	secret "$namespace" "$role" --from-file=tokens="$dir/$role.tokens"
 done
-secret "$namespace" client
+# A client's profile names the files beside it: those of the secret, and those of the folder.
+profile() { printf 'tls-ca: ca.crt\ntls-cert: %s.crt\ntls-key: %s.key\n' "$1" "$1"; }
+mkdir -p "$dir"
+profile client >"$dir/profile"
+secret "$namespace" client --from-literal=profile="$(profile tls)"
 for space in "$@"; do
 	kubectl label namespace "$space" taxon.client=true --overwrite
-	secret "$space" client
+	secret "$space" client --from-literal=profile="$(profile tls)"
 done
 # What Prometheus reads figures with (monitoring/).
 kubectl --namespace "$namespace" create secret generic taxon-prometheus \

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// longTraining is a training of 1,000 sweeps, because its gap is unreachable. It writes a
-// checkpoint at once, so that it can be interrupted.
-const longTraining = "train --data long.svm --hierarchy tree.txt --out m --schedule jacobi --gap 1e-300 --max-sweeps " +
-	"1000 --checkpoint-every 1 --checkpoint-seconds 0.001"
+// longTraining takes 1,000 sweeps, as there is no such gap; it checkpoints at once, so that it can be broken off.
+const longTraining = "train --data long.svm --hierarchy tree.txt --out m --x schedule=jacobi --gap 1e-300 " +
+	"--max-sweeps " +
+	"1000 --x checkpoint-every=1 --x checkpoint-seconds=0.001"
 
 // TestCheckpoints interrupts a training, damages its checkpoint, and runs it again. The run must
 // fail with one line and change nothing.

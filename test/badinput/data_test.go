@@ -108,7 +108,7 @@ func TestNothingToLearn(t *testing.T) {
 	var trials []trial
 	add := func(what, text, flags, says string) {
 		for _, verb := range []string{"train --out m", "tune --out t --folds 2", "train --out m --method bsvm",
-			"train --out m --engine mapreduce --runner processes", "train --out m --hierarchy xy.txt",
+			"train --out m --engine mapreduce", "train --out m --hierarchy xy.txt",
 			"train --out m --graph xy.txt"} {
 			trials = append(trials, trial{name: what + ", " + verb, files: map[string]string{"bad.svm": text,
 				"xy.txt": "r x\nr y\nr a\n"}, args: verb + " --data bad.svm" + flags, at: "bad.svm: ", says: says})
@@ -118,7 +118,7 @@ func TestNothingToLearn(t *testing.T) {
 	add("one class of text", oneText, " --text", "every instance has the one label \"x\"")
 	add("all classes everywhere", all, "", "every instance has all 2 labels")
 	add("no feature", bare, "", "no instance has a feature")
-	add("no feature of text", bareText, " --text", "(--min-df)")
+	add("no feature of text", bareText, " --text", "(--x min-df)")
 	runAll(t, append(trials,
 		trial{name: "new instances alone, from a model", files: map[string]string{"bad.svm": one},
 			args: "train --data bad.svm --warm-start model --out m", at: "bad.svm: every instance",
@@ -202,7 +202,7 @@ func TestPaths(t *testing.T) {
 			args: "train --data good.svm --test bad.svm --out m", at: "bad.svm:2: feature index 0: "},
 		{name: "vectors to test on text", args: "train --data good.txt --text --test good.svm --out m", at: "good.svm:1: ",
 			says: "tab"},
-		{name: "ingested text to test on text", args: "train --data good.txt --text --out m --prune none --test textset2",
+		{name: "ingested text to test on text", args: "train --data good.txt --text --out m --x prune=none --test textset2",
 			prep: otherText, at: "textset2: is ingested text"},
 		{name: "deep out, bad data", args: "train --data no.svm --out x/y/m", at: "no.svm: no such file"},
 		{name: "out is a file", args: "train --data good.svm --out good.svm", at: "good.svm: is a file"},

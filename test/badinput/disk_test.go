@@ -135,7 +135,7 @@ func TestFullDiskInSweeps(t *testing.T) {
 	spared := false // a training succeeded after such a warning
 	for _, args := range []string{
 		"train --data set --hierarchy tree.txt --gap 1e-9 --max-sweeps 12",
-		"train --data set --hierarchy tree.txt --method hblr-m3 --tolerance 1e-9 --max-sweeps 12",
+		"train --data set --hierarchy tree.txt --method hblr-m3 --x tolerance=1e-9 --max-sweeps 12",
 	} {
 		t.Run(args, func(t *testing.T) {
 			dir, seen, warned := t.TempDir(), map[bool]bool{}, false // seen: whether a checkpoint was kept
@@ -144,7 +144,7 @@ func TestFullDiskInSweeps(t *testing.T) {
 			}
 			disk := filepath.Join(dir, "disk")
 			mkdir("disk")(t, dir)
-			c := trial{args: args + " --out disk/m --checkpoint-every 1 --checkpoint-seconds 1e-9"}
+			c := trial{args: args + " --out disk/m --x checkpoint-every=1 --x checkpoint-seconds=1e-9"}
 			for kib, done := 12, false; !done; kib += 4 {
 				if err := unix.Mount("tmpfs", disk, "tmpfs", 0, fmt.Sprintf("size=%dk", kib)); err != nil {
 					t.Skipf("no small disk can be mounted: %v", err)
@@ -206,8 +206,8 @@ func TestFullStore(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	code, _, said := trial{args: "train --data set --hierarchy tree.txt --method hblr-m1 --store " +
-		"badger --out disk/m"}.run(t, dir)
+	code, _, said := trial{args: "train --data set --hierarchy tree.txt --method hblr-m1 --x " +
+		"store=badger --out disk/m"}.run(t, dir)
 	if code != 1 || strings.Count(said, "\n") != 2 || strings.Count(said, "store is full") != 2 ||
 		!strings.Contains(said, "\ntaxon: training failed in sweep 1: ") || !strings.HasSuffix(said,
 		"free some or give the shard a larger disk; nothing is kept: the same command begins anew\n") {

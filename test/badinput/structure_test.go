@@ -40,8 +40,8 @@ func TestStructures(t *testing.T) {
 		{name: "instances for a structure", args: "train --data good.svm --hierarchy good.svm --out m",
 			at: "good.svm:1: 3 names "},
 		{name: "structure for instances", args: "train --data tree.txt --out m", at: "tree.txt:1: "},
-		{name: "several parents", args: "train --data good.svm --hierarchy dag.txt --dag refuse --out m", at: "dag.txt",
-			says: "--dag first-parent"},
+		{name: "several parents", args: "train --data good.svm --hierarchy dag.txt --x dag=refuse --out m", at: "dag.txt",
+			says: "--x dag=first-parent"},
 		{name: "both from standard input", args: "train --data - --hierarchy - --out m", at: "train: ",
 			says: "standard input"},
 		{name: "cycle in eval", files: map[string]string{"bad.txt": "a b\nb a\n"}, args: "eval --pred pred.txt --data " +

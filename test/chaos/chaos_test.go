@@ -127,15 +127,15 @@ func TestKills(t *testing.T) {
 // regularisation.
 var methods = []string{
 	"--method hblr-m2 --max-sweeps 10",
-	"--method hblr-m3 --likelihood softmax --max-sweeps 4",
-	"--method hblr-m1 --inference variational --covariance diagonal --max-sweeps 4",
+	"--method hblr-m3 --x likelihood=softmax --max-sweeps 4",
+	"--method hblr-m1 --x inference=variational --x covariance=diagonal --max-sweeps 4",
 	"--method mlr --gap 1e-3",
 	"--method msvm --gap 1e-3",
 	"--method td --gap 1e-3",
 	"--method h-svm --gap 1e-3",
 	"--method h-rls",
 	"--method hm3 --gap 2e-2",
-	"--method corrmnl --iterations 60 --burn-in 30 --leapfrog 3",
+	"--method corrmnl --x iterations=60 --x burn-in=30 --x leapfrog=3",
 	"--method flatmult --gap 1e-3",
 	"--method hiermult --gap 1e-3",
 	"--method hsvm --gap 1e-3",

@@ -345,7 +345,8 @@ func TestErrors(t *testing.T) {
 		{[]string{"export", "--job", "nosuch", "--out", filepath.Join(t.TempDir(), "w")}, 2, "nosuch"},
 		{[]string{"status", "j", "--coordinator", "127.0.0.1:1", "--patience", "1ms"}, 1, "does not answer: dial tcp " +
 			"127.0.0.1:1: connect: connection refused: see whether it runs"},
-		{[]string{"jobs", "--coordinator", "10.0.0.1:7"}, 2, "jobs: 10.0.0.1:7 lies beyond loopback: give --tls-ca"},
+		{[]string{"jobs", "--coordinator", "10.0.0.1:7"}, 2, "jobs: 10.0.0.1:7 lies beyond loopback: give tls-ca in " +
+			"--profile"},
 		{[]string{"submit", "--data", bench.Data, "--max-time", "10m"}, 2, "600"},
 		{[]string{"worker", "--coordinator", "127.0.0.1:1", "--dir", t.TempDir(), "--name", strings.Repeat("x", 400)}, 2,
 			"--name has 400 bytes"},

@@ -17,7 +17,7 @@ func TestSubmitTune(t *testing.T) {
 	t.Parallel()
 	c := bench.Up(t, 2, 2)
 	out := filepath.Join(t.TempDir(), "tuned")
-	args := append([]string{"submit", "--tune", "--method", "rr-svm,bsvm", "--C", "0.1,1,10", "--prior-shift", "0.2",
+	args := append([]string{"submit", "--tune", "--method", "rr-svm,bsvm", "--C", "0.1,1,10", "--x", "prior-shift=0.2",
 		"--folds", "2", "--json", "--out", out}, bench.Job("1e-2")...)
 	first := exec.Command(bench.Bin, args...)
 	first.Env = append(os.Environ(), c.env)

@@ -102,6 +102,17 @@ func (w *watched) flags(role string) []string {
 		w.in("certs/" + role + ".key")}
 }
 
+// profile is the flag by which a verb calls the cluster.
+func (w *watched) profile() []string {
+	w.t.Helper()
+	path := w.in("certs/profile")
+	text := "tls-ca: ca.crt\ntls-cert: submit.crt\ntls-key: submit.key\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return []string{"--profile", path}
+}
+
 // taxon runs a verb to its end.
 func (w *watched) taxon(args ...string) {
 	w.t.Helper()
@@ -113,7 +124,7 @@ func (w *watched) taxon(args ...string) {
 // submit submits a job.
 func (w *watched) submit(args ...string) {
 	w.t.Helper()
-	w.taxon(slices.Concat([]string{"submit", "--coordinator", w.coord, "--quiet"}, w.flags("submit"), args)...)
+	w.taxon(slices.Concat([]string{"submit", "--coordinator", w.coord, "--quiet"}, w.profile(), args)...)
 }
 
 // start starts a process and waits until it is ready.
@@ -395,7 +406,7 @@ func TestAlertsOfARealCluster(t *testing.T) {
 	w.pass(80 * time.Minute)
 	w.fire("a worker stands still for 80 minutes", "TaxonNobodyWorks", "TaxonJobsWait", "TaxonNoProgress",
 		"TaxonSnapshotOld")
-	w.taxon(slices.Concat([]string{"cancel", "stuck", "--coordinator", w.coord, "--quiet"}, w.flags("submit"))...)
+	w.taxon(slices.Concat([]string{"cancel", "stuck", "--coordinator", w.coord, "--quiet"}, w.profile())...)
 	w.until(`taxon_jobs{state="cancelled"} 1`)
 	w.forget("worker-1")
 

@@ -20,9 +20,10 @@ import (
 func TestSameWeightsAnyMachine(t *testing.T) {
 	want, _ := undisturbed(t)
 	for _, flags := range [][]string{
-		{"--threads", "2"}, {"--threads", "3", "--stores", "5"}, {"--threads", "8"}, {"--stores", "5", "--store", "badger",
+		{"--threads", "2"}, {"--threads", "3", "--x", "stores=5"}, {"--threads", "8"},
+		{"--x", "stores=5", "--x", "store=badger",
 			"--threads", "2"},
-		{"--threads", "1", "--checkpoint-every", "1", "--checkpoint-seconds", "0.001"},
+		{"--threads", "1", "--x", "checkpoint-every=1", "--x", "checkpoint-seconds=0.001"},
 	} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "model")
@@ -53,8 +54,8 @@ func TestSameWeightsAfterKills(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "model")
 		flags := func() []string {
 			kind := []string{"memory", "badger"}[r.IntN(2)]
-			return append([]string{"--threads", fmt.Sprint(1 + r.IntN(3)), "--stores", fmt.Sprint(1 + r.IntN(5)), "--store",
-				kind}, often...)
+			return append([]string{"--threads", fmt.Sprint(1 + r.IntN(3)), "--x", fmt.Sprint("stores=", 1+r.IntN(5)), "--x",
+				"store=" + kind}, often...)
 		}
 		var instants []time.Duration
 		for range 1 + seed%3 {
@@ -90,14 +91,14 @@ func TestSameWeightsAfterKills(t *testing.T) {
 // interrupt.
 func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 	for n, line := range dear.Some([]string{
-		"--method hblr-m2 --prior blr --max-sweeps 8", "--method mlr", "--method msvm", "--method td",
-		"small --method corrmnl --iterations 24 --burn-in 8 --leapfrog 2", "small --method hm3 --gap 5e-2",
+		"--method hblr-m2 --x prior=blr --max-sweeps 8", "--method mlr", "--method msvm", "--method td",
+		"small --method corrmnl --x iterations=24 --x burn-in=8 --x leapfrog=2", "small --method hm3 --gap 5e-2",
 		"--method h-svm", "--method h-rls",
 		"--method flatmult --C 100", "--method hsvm --C 100", "--method hiermult --C 100", "--method transfer --C 100",
 		"--method ot --C 100",
 		"small --method rr-msvm", "--method rr-mlr",
-		"small --method hblr-m3 --likelihood softmax --max-sweeps 3",
-		"small --method hblr-m1 --inference variational --covariance diagonal --max-sweeps 2",
+		"small --method hblr-m3 --x likelihood=softmax --max-sweeps 3",
+		"small --method hblr-m1 --x inference=variational --x covariance=diagonal --max-sweeps 2",
 	}, 6) {
 		t.Run(line, func(t *testing.T) {
 			r, rows, structure := rand.New(rand.NewPCG(uint64(n), 2)), data, tree
@@ -114,7 +115,7 @@ func TestSameWeightsAfterKillsOfMethods(t *testing.T) {
 			whole := time.Since(began)
 			out := filepath.Join(t.TempDir(), "model")
 			other := func() []string {
-				return append([]string{"--threads", fmt.Sprint(1 + r.IntN(3)), "--stores", fmt.Sprint(1 + r.IntN(3))}, often...)
+				return append([]string{"--threads", fmt.Sprint(1 + r.IntN(3)), "--x", fmt.Sprint("stores=", 1+r.IntN(3))}, often...)
 			}
 			for again := range 2 {
 				p := start(t, run(out, other()...)...)

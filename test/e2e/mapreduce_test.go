@@ -1,17 +1,15 @@
 package e2e
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// mapReduce holds the flags of a short training by processes of this machine.
-var mapReduce = []string{"--engine", "mapreduce", "--runner", "processes"}
+// mapReduce are the flags of a training by processes of this machine.
+var mapReduce = []string{"--engine", "mapreduce"}
 
 // few keeps a training short.
 var few = []string{"--gap", "1e-6", "--max-sweeps", "4"}
@@ -33,9 +31,12 @@ func TestMapReduce(t *testing.T) {
 		append(warm, mapReduce...)...)...)); r.WeightsSHA256 != want.WeightsSHA256 {
 		t.Errorf("from a warm start %+v, embedded %+v", r, want)
 	}
-	refused(t, taxon(t, append(training(at("x"), mapReduce...), "--queue", "q")...), 2, "only YARN has queues")
-	refused(t, taxon(t, append(training(at("x"), mapReduce...), "--hadoop-property", "q")...), 2, "give NAME=VALUE")
-	if names, err := os.ReadDir(dir); err != nil || len(names) != 4 {
+	conf := at("hadoop.yaml")
+	if err := os.WriteFile(conf, []byte("queue: q\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, taxon(t, append(training(at("x"), mapReduce...), "--hadoop-conf", conf)...), 2, "only YARN has queues")
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 5 {
 		t.Errorf("left behind: %v (%v)", names, err)
 	}
 }
@@ -71,59 +72,5 @@ func TestMapReduceInterrupted(t *testing.T) {
 	}
 	if _, err := os.Stat(out + ".train"); err == nil {
 		t.Error("the working folder was left behind")
-	}
-}
-
-// TestSubmitMapReduce checks that a driver continues in the background, answers, and writes the
-// model.
-func TestSubmitMapReduce(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "model")
-	text, err := os.ReadFile(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	odd := filepath.Join(t.TempDir(), "odd.svm") // the same data with an empty line
-	if err := os.WriteFile(odd, append(text, '\n'), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	args := append([]string{"submit", "--data", odd, "--hierarchy", tree, "--out", out, "--id", "mine", "--json",
-		"--quiet"}, append(few, mapReduce...)...)
-	r := taxon(t, args...)
-	if !strings.Contains(r.stderr, "taxon: warning: 1 empty line skipped\n") {
-		t.Errorf("the driver's warnings are lost: %q", r.stderr)
-	}
-	var d struct {
-		Job, Coordinator string
-		PID              int
-	}
-	if err := json.Unmarshal([]byte(r.stdout), &d); r.code != 0 || err != nil || d.Job != "mine" {
-		t.Fatalf("exit status %d, %q: %s (%v)", r.code, r.stdout, r.stderr, err)
-	}
-	defer syscall.Kill(d.PID, syscall.SIGKILL)
-	status := taxon(t, "status", d.Job, "--coordinator", d.Coordinator, "--patience", "1s", "--json")
-	if status.code == 0 && !strings.Contains(status.stdout, `"job": "mine"`) {
-		t.Errorf("status: %s", status.stdout)
-	}
-	for range 600 {
-		if _, err := os.Stat(filepath.Join(out, "manifest.json")); err == nil {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	var info struct{ Report report }
-	if err := json.Unmarshal([]byte(taxon(t, "info", out, "--json").stdout), &info); err != nil {
-		t.Fatal(err)
-	}
-	want := trained(t, taxon(t, training(filepath.Join(t.TempDir(), "model"), few...)...))
-	if info.Report.WeightsSHA256 != want.WeightsSHA256 {
-		t.Errorf("%+v, embedded %+v", info.Report, want)
-	}
-	for _, k := range [][]string{{"--replicas", "2"}, {"--in-place"}, {"--coordinator", "127.0.0.1:1"}} {
-		refused(t, taxon(t, append(args, k...)...), 2, "leave it out with --engine mapreduce")
-	}
-	bad := append([]string{"submit", "--data", data + ".none", "--out", out + "2"}, mapReduce...)
-	refused(t, taxon(t, append(bad, "--quiet")...), 2, data+".none: no such file")
-	if left, _ := filepath.Glob(out + "2*"); left != nil {
-		t.Errorf("left behind: %v", left)
 	}
 }

@@ -92,14 +92,14 @@ func TestFinishedOutput(t *testing.T) {
 		}
 		onlyModel(t, out)
 	}
-	if again := taxon(t, training(out, "--threads", "1", "--stores", "3")...); again.code != 0 ||
+	if again := taxon(t, training(out, "--threads", "1", "--x", "stores=3")...); again.code != 0 ||
 		again.stdout != first.stdout {
 		t.Errorf("exit status %d, %s\n%s\nwant\n%s", again.code, again.stderr, again.stdout, first.stdout)
 	}
 	unchanged()
 	for _, other := range [][]string{
 		{"--C", "2"}, {"--bias", "0"}, {"--loss", "squared-hinge"}, {"--seed", "1"}, {"--gap", "0.5"}, {"--max-sweeps", "3"},
-		{"--schedule", "parity"}, {"--prune", "none"}, {"--method", "bsvm"}, {"--data", otherData},
+		{"--x", "schedule=parity"}, {"--x", "prune=none"}, {"--method", "bsvm"}, {"--data", otherData},
 		{"--instance-weights", weights},
 	} {
 		refused(t, taxon(t, training(out, other...)...), 2, out, "--force")

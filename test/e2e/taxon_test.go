@@ -141,8 +141,8 @@ func training(out string, more ...string) []string {
 		"--quiet"}, more...)
 }
 
-// often makes a training write a checkpoint after every sweep.
-var often = []string{"--checkpoint-every", "1", "--checkpoint-seconds", "0.001"}
+// often makes a training checkpoint after every sweep.
+var often = []string{"--x", "checkpoint-every=1", "--x", "checkpoint-seconds=0.001"}
 
 // report is the part of the output of `train --json` that the tests use.
 type report struct {

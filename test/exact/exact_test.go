@@ -149,16 +149,16 @@ func TestBaselineIsFlat(t *testing.T) {
 
 // paths lists the options that change the path to the optimum.
 var paths = [][]string{
-	{"--schedule", "twoblock", "--stiffness", "support", "--momentum", "fista"},
-	{"--schedule", "twoblock", "--stiffness", "support", "--momentum", "none"},
-	{"--schedule", "twoblock", "--stiffness", "full", "--momentum", "fista"},
-	{"--schedule", "twoblock", "--stiffness", "full", "--momentum", "none"},
-	{"--schedule", "parity"},
-	{"--schedule", "colour"},
-	{"--schedule", "jacobi"},
+	{"--x", "schedule=twoblock", "--x", "stiffness=support", "--x", "momentum=fista"},
+	{"--x", "schedule=twoblock", "--x", "stiffness=support", "--x", "momentum=none"},
+	{"--x", "schedule=twoblock", "--x", "stiffness=full", "--x", "momentum=fista"},
+	{"--x", "schedule=twoblock", "--x", "stiffness=full", "--x", "momentum=none"},
+	{"--x", "schedule=parity"},
+	{"--x", "schedule=colour"},
+	{"--x", "schedule=jacobi"},
 	{"--seed", "1"},
 	{"--seed", "18446744073709551615"},
-	{"--epochs", "1"},
+	{"--x", "epochs=1"},
 }
 
 // TestEveryPathReachesTheOptimum checks that schedules, momentum, stiffness and seeds change the

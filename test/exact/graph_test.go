@@ -9,12 +9,12 @@ import (
 
 // graphPaths lists the options that change the path to a graph's optimum.
 var graphPaths = [][]string{
-	{"--stiffness", "full"},
-	{"--momentum", "none"},
-	{"--schedule", "colour"},
-	{"--schedule", "colour", "--colouring", "smallest-last"},
-	{"--schedule", "colour", "--colouring", "dsatur"},
-	{"--schedule", "jacobi"},
+	{"--x", "stiffness=full"},
+	{"--x", "momentum=none"},
+	{"--x", "schedule=colour"},
+	{"--x", "schedule=colour", "--x", "colouring=smallest-last"},
+	{"--x", "schedule=colour", "--x", "colouring=dsatur"},
+	{"--x", "schedule=jacobi"},
 }
 
 // TestGraphs checks that anchored graphs of every unusual kind reach the optimum of the reference.
@@ -80,9 +80,9 @@ func TestEdgeWeights(t *testing.T) {
 				p.Inner = b
 				check(t, p)
 				if k > 1 {
-					check(t, p, "--schedule", "colour")
+					check(t, p, "--x", "schedule=colour")
 				} else {
-					check(t, p, "--schedule", "parity")
+					check(t, p, "--x", "schedule=parity")
 				}
 			})
 		}
@@ -110,7 +110,7 @@ func TestPulls(t *testing.T) {
 				}
 				check(t, p)
 				if !p.Logistic {
-					check(t, p, "--schedule", schedule)
+					check(t, p, "--x", "schedule="+schedule)
 				}
 			})
 		}

@@ -84,19 +84,19 @@ func train(t *testing.T, p *Problem, flags ...string) (*trained, error) {
 		args = append(args, flag, filepath.Join(dir, "tree"))
 	}
 	if p.IsGraph {
-		args = append(args, "--anchor", format(p.Anchor))
+		args = append(args, "--x", "anchor="+format(p.Anchor))
 	}
 	if p.Inner != 0 {
-		args = append(args, "--internal-weight", format(p.Inner))
+		args = append(args, "--x", "internal-weight="+format(p.Inner))
 	}
 	if p.EdgesBy != "" {
-		args = append(args, "--edge-weights", p.EdgesBy)
+		args = append(args, "--x", "edge-weights="+p.EdgesBy)
 	}
 	if p.Degree {
-		args = append(args, "--cost-by", "degree")
+		args = append(args, "--x", "cost-by=degree")
 	}
 	if p.Apart {
-		args = append(args, "--bias-pull", "zero")
+		args = append(args, "--x", "bias-pull=zero")
 	}
 	switch {
 	case p.Positive > 0:
@@ -105,7 +105,7 @@ func train(t *testing.T, p *Problem, flags ...string) (*trained, error) {
 		args = append(args, "--positive-weight", "balanced")
 	}
 	if p.KeepEmpty {
-		args = append(args, "--prune", "none")
+		args = append(args, "--x", "prune=none")
 	}
 	out, err := runTaxon(append(args, flags...)...)
 	if err != nil {

@@ -76,7 +76,7 @@ func TestWeightsAreCopies(t *testing.T) {
 		"rr-svm --hierarchy tree", "rr-svm --hierarchy tree --loss squared-hinge --positive-weight balanced",
 		"rr-lr --hierarchy tree",
 		"rr-svm --graph graph --positive-weight balanced", "rr-svm --graph graph --loss squared-hinge", "rr-lr --graph graph",
-		"rr-svm --hierarchy tree --schedule jacobi",
+		"rr-svm --hierarchy tree --x schedule=jacobi",
 		"bsvm", "bsvm --loss squared-hinge", "blr --positive-weight balanced", "td --hierarchy tree " +
 			"--positive-weight balanced", "td --hierarchy tree --loss squared-hinge", "mlr",
 	} {

@@ -21,8 +21,8 @@ var trainings = []training{
 	// trees: losses, C, bias, stopping
 	{"tree", onTree},
 	{"tree two threads", onTree + "--threads 2"},
-	{"tree three stores", onTree + "--threads 2 --stores 3"},
-	{"tree badger", onTree + "--store badger --stores 2"},
+	{"tree three stores", onTree + "--threads 2 --x stores=3"},
+	{"tree badger", onTree + "--x store=badger --x stores=2"},
 	{"tree ingested", "--data @ingested --hierarchy @tree.txt"},
 	{"tree seed 7", onTree + "--seed 7"},
 	{"tree gap 1e-3", onTree + "--gap 1e-3"},
@@ -42,24 +42,24 @@ var trainings = []training{
 	{"tree logistic C 10", onTree + "--method rr-lr --C 10 --threads 2"},
 	{"tree logistic bias 0", onTree + "--method rr-lr --bias 0 --C 0.1"},
 	{"tree evaluated", onTree + "--test @few.svm --eval-every 2"},
-	{"tree epochs 1", onTree + "--epochs 1"},
+	{"tree epochs 1", onTree + "--x epochs=1"},
 
 	// weights of classes and edges
 	{"tree positive 5", onTree + "--positive-weight 5"},
 	{"tree positive balanced", onTree + "--positive-weight balanced"},
 	{"tree logistic balanced", onTree + "--method rr-lr --positive-weight balanced"},
-	{"tree internal 3", onTree + "--internal-weight 3"},
-	{"spawned internal 0.3 squared", onSpawn + "--internal-weight 0.3 --loss squared-hinge"},
+	{"tree internal 3", onTree + "--x internal-weight=3"},
+	{"spawned internal 0.3 squared", onSpawn + "--x internal-weight=0.3 --loss squared-hinge"},
 
-	// schedules, stiffness, momentum
-	{"tree parity", onTree + "--schedule parity --gap 5e-2"},
-	{"tree colour", onTree + "--schedule colour --gap 5e-2 --threads 2"},
-	{"tree jacobi", onTree + "--schedule jacobi --gap 5e-2 --max-sweeps 60"},
-	{"tree squared parity", onTree + "--schedule parity --loss squared-hinge --gap 5e-2"},
-	{"tree logistic jacobi", onTree + "--schedule jacobi --method rr-lr --gap 5e-2 --max-sweeps 40"},
-	{"tree full", onTree + "--stiffness full --max-sweeps 40"},
-	{"tree plain", onTree + "--momentum none --max-sweeps 40"},
-	{"tree full plain", onTree + "--stiffness full --momentum none --max-sweeps 24"},
+	// Schedules, stiffness, momentum.
+	{"tree parity", onTree + "--x schedule=parity --gap 5e-2"},
+	{"tree colour", onTree + "--x schedule=colour --gap 5e-2 --threads 2"},
+	{"tree jacobi", onTree + "--x schedule=jacobi --gap 5e-2 --max-sweeps 60"},
+	{"tree squared parity", onTree + "--x schedule=parity --loss squared-hinge --gap 5e-2"},
+	{"tree logistic jacobi", onTree + "--x schedule=jacobi --method rr-lr --gap 5e-2 --max-sweeps 40"},
+	{"tree full", onTree + "--x stiffness=full --max-sweeps 40"},
+	{"tree plain", onTree + "--x momentum=none --max-sweeps 40"},
+	{"tree full plain", onTree + "--x stiffness=full --x momentum=none --max-sweeps 24"},
 
 	// other structures
 	{"forest", "--data @tree.svm --hierarchy @forest.txt"},
@@ -67,24 +67,24 @@ var trainings = []training{
 	{"spawned", onSpawn},
 	{"spawned gap 1e-4", onSpawn + "--gap 1e-4"},
 	{"pruned", "--data @few.svm --hierarchy @tree.txt"},
-	{"unpruned", "--data @few.svm --hierarchy @tree.txt --prune none"},
-	{"unpruned squared", "--data @few.svm --hierarchy @tree.txt --prune none --loss squared-hinge"},
+	{"unpruned", "--data @few.svm --hierarchy @tree.txt --x prune=none"},
+	{"unpruned squared", "--data @few.svm --hierarchy @tree.txt --x prune=none --loss squared-hinge"},
 	{"zero rows", "--data @zero.svm --hierarchy @tree.txt"},
 	{"zero rows squared bias 0", "--data @zero.svm --hierarchy @tree.txt --loss squared-hinge --bias 0"},
 	{"zero rows logistic bias 0", "--data @zero.svm --hierarchy @tree.txt --method rr-lr --bias 0"},
-	{"dag first-parent", onDAG + "--dag first-parent"},
+	{"dag first-parent", onDAG + "--x dag=first-parent"},
 	{"dag graph", onDAG},
 	{"dag graph squared", onDAG + "--loss squared-hinge --threads 2"},
-	{"dag graph colour", onDAG + "--schedule colour --gap 1e-1"},
-	{"dag graph colour dsatur", onDAG + "--schedule colour --colouring dsatur --gap 1e-1"},
+	{"dag graph colour", onDAG + "--x schedule=colour --gap 1e-1"},
+	{"dag graph colour dsatur", onDAG + "--x schedule=colour --x colouring=dsatur --gap 1e-1"},
 	{"graph", onGraph},
 	{"graph gap 1e-3", onGraph + "--gap 1e-3"},
-	{"graph anchor 1", onGraph + "--anchor 1 --loss squared-hinge --threads 2 --stores 2"},
-	{"graph anchor 0", "--data @few.svm --graph @tree.txt --anchor 0 --gap 1e-1"},
-	{"graph logistic", onGraph + "--method rr-lr --anchor 0.1"},
-	{"graph internal 2", onGraph + "--internal-weight 2 --positive-weight balanced"},
-	{"graph jacobi", onGraph + "--schedule jacobi --gap 1e-1 --max-sweeps 30"},
-	{"graph logistic drift", "--data @few.svm --graph @forest.txt --method rr-lr --anchor 0 --gap 3e-1"},
+	{"graph anchor 1", onGraph + "--x anchor=1 --loss squared-hinge --threads 2 --x stores=2"},
+	{"graph anchor 0", "--data @few.svm --graph @tree.txt --x anchor=0 --gap 1e-1"},
+	{"graph logistic", onGraph + "--method rr-lr --x anchor=0.1"},
+	{"graph internal 2", onGraph + "--x internal-weight=2 --positive-weight balanced"},
+	{"graph jacobi", onGraph + "--x schedule=jacobi --gap 1e-1 --max-sweeps 30"},
+	{"graph logistic drift", "--data @few.svm --graph @forest.txt --method rr-lr --x anchor=0 --gap 3e-1"},
 	{"web", onWeb + "--gap 5e-2"}, // so well connected that conjugate gradients solve it
 	{"web squared", onWeb + "--gap 5e-2 --loss squared-hinge --threads 2"},
 
@@ -92,7 +92,7 @@ var trainings = []training{
 	{"circles", "--data @circles.svm --hierarchy @circles.txt --gap 1e-9"},
 	{"circles squared", "--data @circles.svm --hierarchy @circles.txt --loss squared-hinge --gap 1e-9"},
 	{"own", "--data @own.svm --hierarchy @own.txt --threads 2"},
-	{"own squared", "--data @own.svm --hierarchy @own.txt --loss squared-hinge --stores 2"},
+	{"own squared", "--data @own.svm --hierarchy @own.txt --loss squared-hinge --x stores=2"},
 	{"circles C 10", "--data @circles.svm --hierarchy @circles.txt --C 10 --gap 1e-5"},
 	{"chain C 1000", "--data @chain.svm --hierarchy @chain.txt --C 1000 --gap 1e-5"},
 	{"brush", "--data @brush.svm --hierarchy @brush.txt --gap 1e-6 --max-sweeps 400"},
@@ -106,8 +106,8 @@ var trainings = []training{
 	{"flat balanced", onFlat + "--positive-weight balanced --C 0.1 --bias 10"},
 	{"flat of a tree", onTree + "--method bsvm"},
 
-	// several labels, with cut-offs fitted on held-out instances
-	{"labels cut-offs", onDAG + "--dag first-parent --cutoff fit"},
+	// Many labels, with cut-offs fitted on instances held out.
+	{"labels cut-offs", onDAG + "--x dag=first-parent --cutoff fit"},
 	{"labels flat cut-offs", "--data @dag.svm --method bsvm --cutoff auto --threads 2"},
 
 	// few columns without zeros, many rows, text
@@ -123,43 +123,44 @@ var trainings = []training{
 	{"rows flatmult", "--data @rows.svm --method flatmult --C 1000"},
 	{"rows hiermult", "--data @rows.svm --hierarchy @rows.txt --method hiermult --C 1000 --threads 2"},
 	{"rows hsvm", "--data @fewrows.svm --hierarchy @rows.txt --method hsvm --C 1000"},
-	{"rows hsvm margin", "--data @rows.svm --hierarchy @rows.txt --method hsvm --rescale margin --C 1000 " +
+	{"rows hsvm margin", "--data @rows.svm --hierarchy @rows.txt --method hsvm --x rescale=margin --C 1000 " +
 		"--bias 0 --threads 2"},
 	{"rows transfer", "--data @rows.svm --hierarchy @rows.txt --method transfer --C 1000"},
 	{"rows ot", "--data @rows.svm --hierarchy @rows.txt --method ot --C 1000 --gap 1e-2"},
 	{"rows rr-msvm", "--data @fewrows.svm --hierarchy @rows.txt --method rr-msvm"},
 	{"rows rr-mlr", "--data @rows.svm --hierarchy @rows.txt --method rr-mlr --threads 2"},
-	{"rows correlated", "--data @fewrows.svm --hierarchy @rows.txt --method corrmnl --iterations 12 --burn-in 4 " +
-		"--leapfrog 2 --threads 2"},
+	{"rows correlated", "--data @fewrows.svm --hierarchy @rows.txt --method corrmnl --x iterations=12 --x burn-in=4 " +
+		"--x leapfrog=2 --threads 2"},
 	{"text", onText},
 	{"text squared", onText + "--loss squared-hinge"},
 	{"text demo", "--text --data @demo/train.txt --hierarchy @demo/hierarchy.txt --threads 2 --gap 5e-2"},
 
 	// hierarchical Bayesian logistic regression
 	{"hblr m1", onTree + "--method hblr-m1 --max-sweeps 6"},
-	{"hblr m2 two threads", onTree + "--method hblr-m2 --threads 2 --stores 2 --max-sweeps 6"},
+	{"hblr m2 two threads", onTree + "--method hblr-m2 --threads 2 --x stores=2 --max-sweeps 6"},
 	{"hblr m3", onTree + "--method hblr-m3 --max-sweeps 8"},
-	{"hblr m3 parity", onTree + "--method hblr-m3 --schedule parity --max-sweeps 4"},
+	{"hblr m3 parity", onTree + "--method hblr-m3 --x schedule=parity --max-sweeps 4"},
 	{"hblr m2 spawned", onSpawn + "--method hblr-m2 --bias 0 --max-sweeps 5"},
-	{"hblr m1 dense full", onDense + "--method hblr-m1 --prior-inverse full --max-sweeps 4"},
-	{"hblr m1 flat median", "--data @flat.svm --method hblr-m1 --prior-scale median"},
-	{"hblr m3 variational", onFew + "--method hblr-m3 --inference variational --covariance diagonal --max-sweeps 3"},
-	{"hblr m2 variational full", onDense + "--method hblr-m2 --inference variational --max-sweeps 2"},
-	{"hblr m1 softmax", "--data @rows.svm --hierarchy @rows.txt --method hblr-m1 --likelihood softmax --max-sweeps 3"},
-	{"hblr m2 softmax flat", "--data @rows.svm --method hblr-m2 --likelihood softmax --max-sweeps 2"},
-	{"hblr m3 softmax variational", "--data @fewrows.svm --hierarchy @rows.txt --method hblr-m3 --likelihood softmax " +
-		"--inference variational --covariance diagonal --max-sweeps 1"},
-	{"hblr m2 fitted priors", onTree + "--method hblr-m2 --prior blr --max-sweeps 2"},
-	{"hblr m3 fitted priors", onDense + "--method hblr-m3 --prior blr --prior-inverse full --max-sweeps 3"},
-	{"hblr m3 dag first-parent", onDAG + "--dag first-parent --method hblr-m3 --max-sweeps 3"},
+	{"hblr m1 dense full", onDense + "--method hblr-m1 --x prior-inverse=full --max-sweeps 4"},
+	{"hblr m1 flat median", "--data @flat.svm --method hblr-m1 --x prior-scale=median"},
+	{"hblr m3 variational", onFew + "--method hblr-m3 --x inference=variational --x covariance=diagonal --max-sweeps 3"},
+	{"hblr m2 variational full", onDense + "--method hblr-m2 --x inference=variational --max-sweeps 2"},
+	{"hblr m1 softmax", "--data @rows.svm --hierarchy @rows.txt --method hblr-m1 --x likelihood=softmax --max-sweeps 3"},
+	{"hblr m2 softmax flat", "--data @rows.svm --method hblr-m2 --x likelihood=softmax --max-sweeps 2"},
+	{"hblr m3 softmax variational", "--data @fewrows.svm --hierarchy @rows.txt --method hblr-m3 --x likelihood=softmax " +
+		"--x inference=variational --x covariance=diagonal --max-sweeps 1"},
+	{"hblr m2 fitted priors", onTree + "--method hblr-m2 --x prior=blr --max-sweeps 2"},
+	{"hblr m3 fitted priors", onDense + "--method hblr-m3 --x prior=blr --x prior-inverse=full --max-sweeps 3"},
+	{"hblr m3 dag first-parent", onDAG + "--x dag=first-parent --method hblr-m3 --max-sweeps 3"},
 
 	// a problem for each node, and sets of partial paths
 	{"nested", onSpawn + "--method h-svm"},
-	{"nested labels squared", onDAG + "--dag first-parent --method h-svm --loss squared-hinge --gap 1e-4 --threads 2"},
+	{"nested labels squared", onDAG + "--x dag=first-parent --method h-svm --loss squared-hinge --gap 1e-4 --threads 2"},
 	{"nested ridge", onSpawn + "--method h-rls --C 3"},
 	{"paths", onSpawn + "--method hm3 --max-sweeps 2"},
-	{"paths labels subtree", onDAG + "--dag first-parent --method hm3 --label-loss subtree --max-sweeps 1 --threads 2"},
-	{"nested ridge dense", onDense + "--method h-rls --bias 0 --stores 2"},
+	{"paths labels subtree", onDAG + "--x dag=first-parent --method hm3 --x label-loss=subtree --max-sweeps 1 " +
+		"--threads 2"},
+	{"nested ridge dense", onDense + "--method h-rls --bias 0 --x stores=2"},
 
 	// from another model: by C, by new rows, from another structure
 	{"warm C", onTree + "--C 3 --warm-start %tree"},

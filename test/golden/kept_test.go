@@ -17,7 +17,7 @@ var keep = flag.String("keep", "", "leave models and a checkpoint of this versio
 // training that starts from them.
 var kept = []struct{ name, data, flags, predict, warm string }{
 	{"tree", "--data @tree.svm --hierarchy @tree.txt", "--loss squared-hinge", "--scores --data @new.svm", "--C 3"},
-	{"graph", "--data @tree.svm --graph @tree.txt", "--anchor 0.1", "--scores --data @new.svm", "--C 3"},
+	{"graph", "--data @tree.svm --graph @tree.txt", "--x anchor=0.1", "--scores --data @new.svm", "--C 3"},
 	{"flat", "--data @tree.svm", "--method blr", "--data @new.svm", "--C 3"},
 	{"text", "--text --data @text.txt --hierarchy @text.tree", "", "--scores --text --data @new.txt", "--seed 1"},
 	{"bayes", "--data @tree.svm --hierarchy @tree.txt", "--method hblr-m3", "--data @new.svm", ""},

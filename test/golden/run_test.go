@@ -194,7 +194,8 @@ func killedBehind(sweep int, out string, flags, caps []string) (r report, err er
 			os.RemoveAll(on+".train")); err != nil {
 			return r, err
 		}
-		args := append(trainArgs(out, flags...), "--checkpoint-every", fmt.Sprint(sweep), "--checkpoint-seconds", "0.001")
+		args := append(trainArgs(out, flags...), "--x", "checkpoint-every="+fmt.Sprint(sweep), "--x",
+			"checkpoint-seconds=0.001")
 		if err := killedAt(filepath.Join(out+".train", "checkpoint"), args); err != nil {
 			return r, err
 		}

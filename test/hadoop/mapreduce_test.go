@@ -68,29 +68,42 @@ func (m *mapReduceTest) with(args ...string) []string {
 	return append(append([]string{}, m.train...), args...)
 }
 
-// engine returns the flags of the engine.
-func (m *mapReduceTest) engine(runner string, args ...string) []string {
-	if !slices.Contains(args, "--mapred") { // a flag that is given twice causes a warning
-		args = append(args, "--mapred", m.mapred)
+// engine are the flags of the engine, with settings of its jobs, a line each.
+func (m *mapReduceTest) engine(t *testing.T, settings string, args ...string) []string {
+	t.Helper()
+	if !strings.Contains(settings, "mapred:") {
+		settings += "\nmapred: " + m.mapred
 	}
-	return m.with(append(args, "--engine", "mapreduce", "--runner", runner)...)
+	return m.with(append(args, "--engine", "mapreduce", "--hadoop-conf", hadoopConf(t, settings))...)
+}
+
+// hadoopConf is a file of settings, a line each.
+func hadoopConf(t *testing.T, settings string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "hadoop.yaml")
+	put(t, path, []byte(settings+"\n"))
+	return path
 }
 
 func (m *mapReduceTest) local(t *testing.T) {
 	short := []string{"--max-sweeps", "1"}
-	got := m.taxon.figures(t, append(m.engine("hadoop", short...), "--out", filepath.Join(t.TempDir(), "model"))...)
+	got := m.taxon.figures(t, append(m.engine(t, "runner: hadoop", short...), "--out",
+		filepath.Join(t.TempDir(), "model"))...)
 	if want := m.embedded(t, short...); got["weights_sha256"] != want {
 		t.Errorf("weights %v, embedded %v", got["weights_sha256"], want)
 	}
 }
 
-// yarn trains with everything in HDFS, and kills the first mapper.
+// onYARN are the settings of small jobs on YARN.
+const onYARN = "runner: yarn\nmap-tasks: 2"
+
+// yarn trains with everything in HDFS, and kills the first mapper that it sees.
 func (m *mapReduceTest) yarn(t *testing.T) {
-	short := []string{"--max-sweeps", "2", "--map-tasks", "2"}
 	ctx, stop := context.WithCancel(t.Context())
 	killed := make(chan bool, 1)
 	go func() { killed <- killMapper(ctx, m.cluster) }()
-	got := m.taxon.figures(t, append(m.engine("yarn", short...), "--out", m.cluster.URL("/models/yarn"))...)
+	got := m.taxon.figures(t, append(m.engine(t, onYARN, "--max-sweeps", "2"), "--out",
+		m.cluster.URL("/models/yarn"))...)
 	stop()
 	if !<-killed {
 		t.Error("no mapper was seen to be killed")
@@ -109,8 +122,7 @@ func (m *mapReduceTest) yarn(t *testing.T) {
 // nameNode stops the name node twice: between two jobs, and while a mapper works.
 func (m *mapReduceTest) nameNode(t *testing.T) {
 	out := m.cluster.URL("/models/again")
-	cmd := exec.Command(string(m.taxon), append(m.engine("yarn", "--max-sweeps", "3", "--map-tasks", "2", "--out", out),
-		"--json")...)
+	cmd := exec.Command(string(m.taxon), append(m.engine(t, onYARN, "--max-sweeps", "3", "--out", out), "--json")...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Start(); err != nil {
@@ -202,39 +214,37 @@ func (m *mapReduceTest) input(t *testing.T) {
 	}
 	state := m.cluster.URL("/state")
 	for _, k := range []struct {
-		want string
-		args []string
+		want, settings string
 	}{
-		{"queue nope: does not exist", []string{"--queue", "nope", "--state", state}},
-		{"--task-memory", []string{"--task-memory", "20G", "--state", state}},
-		{"--task-cores", []string{"--task-cores", "400", "--state", state}},
+		{"queue nope: does not exist", "queue: nope\nstate: " + state},
+		{"task-memory", "task-memory: 20G\nstate: " + state},
+		{"task-cores", "task-cores: 400\nstate: " + state},
 		// Hadoop itself refuses this one
-		{"would have 300 cores", []string{"--hadoop-property", "mapreduce.map.cpu.vcores=300", "--state", state}},
-		{"nobody answers there", []string{"--mapred", lost, "--state", state}},
-		{"no HDFS name node answers", []string{"--state", "hdfs://127.0.0.1:1/state"}},
-		{"permission denied", []string{"--state", strings.Replace(state, "hdfs://", "hdfs://alice@", 1)}},
-		{"do not see", nil},
-		{"can't run Hadoop's command", []string{"--mapred", "/nowhere/mapred", "--state", state}},
-		{"give NAME=VALUE", []string{"--hadoop-property", "x", "--state", state}},
+		{"would have 300 cores", "mapreduce.map.cpu.vcores: 300\nstate: " + state},
+		{"nobody answers there", "mapred: " + lost + "\nstate: " + state},
+		{"no HDFS name node answers", "state: hdfs://127.0.0.1:1/state"},
+		{"permission denied", "state: " + strings.Replace(state, "hdfs://", "hdfs://alice@", 1)},
+		{"do not see", ""},
+		{"can't run Hadoop's command", "mapred: /nowhere/mapred\nstate: " + state},
 	} {
 		out := filepath.Join(t.TempDir(), "model")
-		_, errs := m.taxon.run(t, 2, m.engine("yarn", append([]string{"--out", out, "--max-sweeps", "1", "--quiet"},
-			k.args...)...)...)
+		_, errs := m.taxon.run(t, 2, m.engine(t, "runner: yarn\n"+k.settings, "--out", out, "--max-sweeps", "1",
+			"--quiet")...)
 		if errs = strings.TrimSpace(errs); strings.Contains(errs, "\n") || !strings.HasPrefix(errs, "taxon: ") ||
 			!strings.Contains(errs, k.want) {
-			t.Errorf("%v: %q, want one line that says %q", k.args, errs, k.want)
+			t.Errorf("%v: %q, want one line that says %q", k.settings, errs, k.want)
 		}
 		nothingBut(t, filepath.Dir(out))
 		if fs.Exists(state) {
-			t.Errorf("%v: %s was left behind", k.args, state)
+			t.Errorf("%v: %s was left behind", k.settings, state)
 		}
 	}
 }
 
 // resume kills the driver (-9) after a sweep. The same command must continue there.
 func (m *mapReduceTest) resume(t *testing.T) {
-	args := append(m.engine("processes", "--gap", "1e-6", "--max-sweeps", "6", "--out", m.cluster.URL("/models/again")),
-		"--json")
+	args := append(m.engine(t, "runner: processes", "--gap", "1e-6", "--max-sweeps", "6", "--out",
+		m.cluster.URL("/models/again")), "--json")
 	cmd := exec.Command(string(m.taxon), args...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -53,8 +53,8 @@ func TestMultiLabel(t *testing.T) {
 		}
 		put(t, at("train.svm"), train)
 		put(t, at("test.svm"), test)
-		for _, engine := range []string{"", "--engine mapreduce --runner processes"} {
-			for _, force := range []string{"", "--force"} { // also in place of an existing model
+		for _, engine := range []string{"", "--engine mapreduce"} {
+			for _, force := range []string{"", "--force"} { // over a model that is there, too
 				args := append([]string{"train", "--data", at("train.svm"), "--out", at("model")}, strings.Fields(engine+" "+
 					force)...)
 				if engine != "" {

@@ -29,7 +29,7 @@ func TestProof(t *testing.T) {
 	t.Run("mapreduce", func(t *testing.T) {
 		y.job = slices.Concat(data, []string{"2"}) // each sweep takes a job of Hadoop's
 		sum, export := y.embedded(t)
-		y.mapReduce(t, []string{"--map-tasks", "2"}, sum, export)
+		y.mapReduce(t, onYARN, sum, export)
 	})
 }
 
@@ -55,13 +55,13 @@ func TestProofLong(t *testing.T) {
 	y.compare(t, []string{"--worker-memory", "1GiB", "--store-memory", "1GiB"}, y.some(t), sum, export, 30*time.Minute)
 	lap("on a cluster placed by YARN")
 	y.taxon.run(t, 0, "yarn", "down", "--name", "gw", "--purge", "--yes")
-	y.mapReduce(t, nil, sum, export)
+	y.mapReduce(t, "runner: yarn", sum, export)
 	lap("by MapReduce")
 }
 
-// mapReduce trains by MapReduce jobs on YARN, kills the first mapper, and compares the weights and
-// the bytes of the export with the embedded training's.
-func (y *yarnCase) mapReduce(t *testing.T, flags []string, sum, export string) {
+// mapReduce trains by MapReduce jobs on YARN, kills the first mapper that it sees, and wants
+// the weights and the bytes of the export that the embedded training has given.
+func (y *yarnCase) mapReduce(t *testing.T, settings, sum, export string) {
 	t.Helper()
 	if y.c.running[DataNode(1)] == nil { // it was killed during the cluster's training
 		if err := y.c.StartDaemon(DataNode(1)); err != nil {
@@ -79,9 +79,8 @@ func (y *yarnCase) mapReduce(t *testing.T, flags []string, sum, export string) {
 	killed := make(chan bool, 1)
 	go func() { killed <- killMapper(ctx, y.c) }()
 	model := y.c.URL("/models/mapreduce")
-	args := append([]string{"train", "--engine", "mapreduce", "--runner", "yarn", "--mapred", mapred, "--out", model},
-		y.job...)
-	got := y.taxon.figures(t, append(args, flags...)...)
+	got := y.taxon.figures(t, append([]string{"train", "--engine", "mapreduce", "--hadoop-conf",
+		hadoopConf(t, settings+"\nmapred: "+mapred), "--out", model}, y.job...)...)
 	stop()
 	if !<-killed {
 		t.Error("no mapper was seen to be killed")

@@ -136,7 +136,7 @@ func testVerbErrors(t *testing.T, c *Cluster, taxon cli) {
 // as on another machine.
 func testResume(t *testing.T, c *Cluster, taxon cli, want string) {
 	args := []string{"train", "--data", c.URL("/data/set"), "--hierarchy", c.URL("/data/gen/hierarchy.txt"), "--out",
-		c.URL("/resumed"), "--checkpoint-every", "1", "--checkpoint-seconds", "0.001"}
+		c.URL("/resumed"), "--x", "checkpoint-every=1", "--x", "checkpoint-seconds=0.001"}
 	first := append(args, "--gap", "1e-6")
 	cmd := exec.Command(string(taxon), first...)
 	var errs bytes.Buffer

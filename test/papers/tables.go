@@ -79,7 +79,7 @@ const (
 		"positive for every labelled row; ours leave it out."
 	ofOT = "The printed figures are those of MCAT (Table 3), a part of RCV1 of two levels, averaged over 50 " +
 		"samples. The paper has C = 1, divided by the number of rows; below are C = 1 and C by cross-validation."
-	m3       = "--method hblr-m3 --likelihood softmax"
+	m3       = "--method hblr-m3 --x likelihood=softmax"
 	fewHours = "half an hour and more"
 )
 
@@ -166,9 +166,10 @@ var tables = []table{
 				flags: "--method blr --C 50", printed: []float64{19.51, 37.65}, minutes: 99.46},
 			{label: "RR-SVM", flags: "--method rr-svm", printed: []float64{28.72, 41.79}, minutes: 89.23,
 				against: []rival{{"BSVM", "not tested"}}},
-			{label: "RR-SVM, anchor 10, C = 30", flags: "--method rr-svm --anchor 10 --C 30", printed: []float64{28.72, 41.79},
+			{label: "RR-SVM, anchor 10, C = 30", flags: "--method rr-svm --x anchor=10 --C 30", printed: []float64{28.72, 41.79},
 				against: []rival{{"BSVM", "not tested"}}},
-			{label: "RR-LR, anchor 10, C = 1000", flags: "--method rr-lr --anchor 10 --C 1000", printed: []float64{24.26, 40.99},
+			{label: "RR-LR, anchor 10, C = 1000", flags: "--method rr-lr --x anchor=10 --C " +
+				"1000", printed: []float64{24.26, 40.99},
 				minutes: 296.87, against: []rival{{"BLR, C = 50", "not tested"}}}}},
 	{name: "[TKDD] Tables II to V, [KDD] Tables 2 to 4", data: "wordnet-freq",
 		origin: "stands in for DMOZ-2010: many rare classes", untuned: true, gapGoal: "0.01", timed: true, measures: f1,
@@ -185,31 +186,33 @@ var tables = []table{
 			{label: "HBLR (M3-map)", flags: "--method hblr-m3", printed: []float64{31.88, 45.64}, minutes: 151.67,
 				hours: fewHours}}},
 	{name: "[TKDD] Table VI, [NIPS] Table 3", data: "clef", origin: own, measures: f1, timed: true, rows: []row{
-		{label: "M1-map", flags: "--method hblr-m1 --likelihood softmax", printed: []float64{55.53, 80.88}},
-		{label: "M2-map", flags: "--method hblr-m2 --likelihood softmax", printed: []float64{54.76, 80.25}},
+		{label: "M1-map", flags: "--method hblr-m1 --x likelihood=softmax", printed: []float64{55.53, 80.88}},
+		{label: "M2-map", flags: "--method hblr-m2 --x likelihood=softmax", printed: []float64{54.76, 80.25}},
 		{label: "M3-map", flags: m3, printed: []float64{59.65, 81.41}},
 		{label: "M1-map, binary", flags: "--method hblr-m1"}, {label: "M2-map, binary", flags: "--method hblr-m2"},
 		{label: "M3-map, binary", flags: "--method hblr-m3"}}},
 	{name: "[TKDD] Table VI, [NIPS] Table 3", data: "news20", origin: own, measures: f1, timed: true, rows: []row{
-		{label: "M1-map", flags: "--method hblr-m1 --likelihood softmax", printed: []float64{81.54, 82.24}},
-		{label: "M2-map", flags: "--method hblr-m2 --likelihood softmax", printed: []float64{80.91, 81.54}},
+		{label: "M1-map", flags: "--method hblr-m1 --x likelihood=softmax", printed: []float64{81.54, 82.24}},
+		{label: "M2-map", flags: "--method hblr-m2 --x likelihood=softmax", printed: []float64{80.91, 81.54}},
 		{label: "M3-map", flags: m3, printed: []float64{81.69, 82.56}}}},
 	{name: "[TKDD] Table VII, [NIPS] Table 2", data: "clef", origin: own, measures: f1, timed: true, rows: []row{
 		{label: "CorrMNL", flags: "--method corrmnl", printed: []float64{55.59, 81.10}, minutes: 2279,
 			hours: "one to four hours"},
-		{label: "CorrMNL, 40 draws of four chains, which are no posterior yet", flags: "--method corrmnl --iterations 40 " +
-			"--burn-in 20 --leapfrog 10 --keep-draws 20"},
-		{label: "M1-var", flags: "--method hblr-m1 --likelihood softmax --inference variational", printed: []float64{56.67,
+		{label: "CorrMNL, 40 draws of four chains, which are no posterior yet", flags: "--method corrmnl --x iterations=40 " +
+			"--x burn-in=20 --x leapfrog=10 --x keep-draws=20"},
+		{label: "M1-var", flags: "--method hblr-m1 --x likelihood=softmax --x " +
+			"inference=variational", printed: []float64{56.67,
 			81.21}, minutes: 79},
-		{label: "M2-var", flags: "--method hblr-m2 --likelihood softmax --inference variational", printed: []float64{51.23,
+		{label: "M2-var", flags: "--method hblr-m2 --x likelihood=softmax --x " +
+			"inference=variational", printed: []float64{51.23,
 			79.92}, minutes: 81},
-		{label: "M3-var", flags: m3 + " --inference variational", printed: []float64{59.67, 81.61}, minutes: 80},
-		{label: "M1-map", flags: "--method hblr-m1 --likelihood softmax", printed: []float64{55.53, 80.88}, minutes: 3},
-		{label: "M2-map", flags: "--method hblr-m2 --likelihood softmax", printed: []float64{54.76, 80.25}, minutes: 3},
+		{label: "M3-var", flags: m3 + " --x inference=variational", printed: []float64{59.67, 81.61}, minutes: 80},
+		{label: "M1-map", flags: "--method hblr-m1 --x likelihood=softmax", printed: []float64{55.53, 80.88}, minutes: 3},
+		{label: "M2-map", flags: "--method hblr-m2 --x likelihood=softmax", printed: []float64{54.76, 80.25}, minutes: 3},
 		{label: "M3-map", flags: m3, printed: []float64{59.65, 81.41}, minutes: 3},
-		{label: "M1-flat", flags: "--method hblr-m1 --likelihood softmax", flat: true, printed: []float64{52.13, 79.82},
+		{label: "M1-flat", flags: "--method hblr-m1 --x likelihood=softmax", flat: true, printed: []float64{52.13, 79.82},
 			minutes: 3},
-		{label: "M2-flat", flags: "--method hblr-m2 --likelihood softmax", flat: true, printed: []float64{48.78, 77.83},
+		{label: "M2-flat", flags: "--method hblr-m2 --x likelihood=softmax", flat: true, printed: []float64{48.78, 77.83},
 			minutes: 3},
 		{label: "M3-flat", flags: m3, flat: true, printed: []float64{55.23, 80.52}, minutes: 3}}},
 	{name: "[TKDD] Table VIII", data: "wordnet-freq", origin: "stands in for DMOZ-2012", untuned: true, gapGoal: "0.01",
@@ -227,11 +230,12 @@ var tables = []table{
 	{name: "[JMLR] Table 1", data: "enron", origin: "stands in for REUTERS", note: standIn, goal: "hier_f1",
 		measures: losses, rows: []row{
 			{label: "H-M3, delta", flags: "--method hm3", printed: []float64{27.1, 0.574, 0.344, 0.114, 0.118}},
-			{label: "H-M3, H~ unif", flags: "--method hm3 --label-loss unif", printed: []float64{26.8, 0.590, 0.338, 0.118,
+			{label: "H-M3, H~ unif", flags: "--method hm3 --x label-loss=unif", printed: []float64{26.8, 0.590, 0.338, 0.118,
 				0.122}},
-			{label: "H-M3, H~ sibl", flags: "--method hm3 --label-loss sibl", printed: []float64{28.2, 0.608, 0.381, 0.109,
+			{label: "H-M3, H~ sibl", flags: "--method hm3 --x label-loss=sibl", printed: []float64{28.2, 0.608, 0.381, 0.109,
 				0.114}},
-			{label: "H-M3, H~ subtree", flags: "--method hm3 --label-loss subtree", printed: []float64{27.9, 0.588, 0.373, 0.109,
+			{label: "H-M3, H~ subtree", flags: "--method hm3 --x " +
+				"label-loss=subtree", printed: []float64{27.9, 0.588, 0.373, 0.109,
 				0.109}}}},
 	{name: "[JMLR] Table 2", data: "enron", origin: "stands in for REUTERS", note: standIn, goal: "hier_f1",
 		measures: sets, rows: []row{
@@ -239,7 +243,7 @@ var tables = []table{
 			{label: "H-SVM", flags: "--method h-svm", printed: []float64{29.8, 0.57, 92.3, 63.4, 75.1}},
 			{label: "H-RLS", flags: "--method h-rls", printed: []float64{28.1, 0.55, 91.5, 65.4, 76.3}},
 			{label: "H-M3, delta", flags: "--method hm3", printed: []float64{27.1, 0.58, 91.0, 64.1, 75.2}},
-			{label: "H-M3, H~ subtree", flags: "--method hm3 --label-loss subtree", printed: []float64{27.9, 0.59, 85.4, 68.3,
+			{label: "H-M3, H~ subtree", flags: "--method hm3 --x label-loss=subtree", printed: []float64{27.9, 0.59, 85.4, 68.3,
 				75.9}}}},
 	{name: "[JMLR] Table 3", data: "enron", origin: "stands in for REUTERS", note: "Precision / recall / F1 of the " +
 		"nodes of a level. The paper's level 0 is the level of the roots, the first here.", goal: "hier_f1", form: levels,
@@ -252,6 +256,6 @@ var tables = []table{
 				76.0, 48.7, 59.4}},
 			{label: "H-M3, delta", flags: "--method hm3", printed: []float64{94.1, 83.0, 88.2, 87.3, 48.9, 62.7, 91.1, 63.2, 74.6,
 				79.4, 69.2, 73.9}},
-			{label: "H-M3, H~ subtree", flags: "--method hm3 --label-loss subtree", printed: []float64{91.1, 87.8, 89.4, 79.2,
+			{label: "H-M3, H~ subtree", flags: "--method hm3 --x label-loss=subtree", printed: []float64{91.1, 87.8, 89.4, 79.2,
 				53.1, 63.6, 85.4, 66.6, 74.8, 77.9, 76.9, 77.4}}}},
 }

@@ -367,7 +367,7 @@ def check(taxon, folder, method, seed):
         return [close(run, multiclass(p, tree, method))]
     if method == "ot":
         alpha = r.choice([1, 1, 0.5, 0.1])
-        run = Run(taxon, folder, p, method, ["--alpha", str(alpha)])
+        run = Run(taxon, folder, p, method, ["--x", f"alpha={alpha}"])
         used, objective, bound = orthogonal(p, tree, alpha)
         if abs(run.report["alpha_used"] - used) > 1e-12:
             faults.append(f"alpha {run.report['alpha_used']}, not {used}")
@@ -377,7 +377,7 @@ def check(taxon, folder, method, seed):
         return [*faults, close(run, bound)]
     if method == "hm3":
         loss = ["delta", "unif", "sibl", "subtree"][seed % 4]
-        run = Run(taxon, folder, p, method, ["--label-loss", loss])
+        run = Run(taxon, folder, p, method, ["--x", f"label-loss={loss}"])
         value, said = paths(p, tree, loss)
         for i, (labels, lead) in enumerate(said):
             if lead > 1e-3 and run.predicted[i] != labels:

@@ -201,7 +201,7 @@ def test_words_side_by_side():
 
 def test_options_are_parameters():
     for text, want in (("‹label-loss=x›: must be one of delta, unif", "label_loss=x: must be one of delta, unif"), ("leave out ‹seed›, or ‹threads=2›", "leave out random_state=, or n_jobs=2"),
-                       ("`taxon status j ‹watch›` or `taxon export ‹job=j›`: give ‹out=\"\"›", '`taxon status j --watch` or `taxon export --job j`: give out=""')):
+                       ("`taxon export --job j`: give ‹out=\"\"›", '`taxon export --job j`: give out=""')):
         assert _binary._named(text) == want
 
 

@@ -54,7 +54,7 @@ def train(data, method, *flags):
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m not in PATH_SETS])
 def test_scores(data, families, method):
-    train(data, method, *(["--iterations", "40", "--burn-in", "20", "--leapfrog", "4"] if method == "corrmnl" else []))
+    train(data, method, *(["--x", "iterations=40", "--x", "burn-in=20", "--x", "leapfrog=4"] if method == "corrmnl" else []))
     m = taxon.load(data / "m")
     scores = m.decision_function(families[0])
     shown = m.probabilities(families[0]) if m.has_probabilities else scores
@@ -168,7 +168,7 @@ def test_columns_of_a_matrix(data, families, tmp_path):
     # A file of a matrix says how many it has.
     sp.save_npz(data / "z.npz", sp.csr_matrix(Z))
     (data / "z.txt").write_text("".join(f"{name}\n" for name in y))
-    run(["train", "--data", str(data / "z.npz"), "--labels", str(data / "z.txt"), "--method", "bsvm", "--out", str(data / "z")])
+    run(["train", "--data", str(data / "z.npz"), "--x", f"labels={data / 'z.txt'}", "--method", "bsvm", "--out", str(data / "z")])
     m = taxon.load(data / "z")
     assert m.width == 30 and m.predict(X) == list(clf.predict(X))
     with pytest.raises(ValueError, match="X has 31 columns, and the model was trained on 30"):
@@ -208,7 +208,7 @@ def test_texts(tmp_path):
 def test_texts_side_by_side(tmp_path):
     texts = ["new york city", "york is new", "a new city in york", "the york in new england", "new york new york", "city of york"] * 2
     (tmp_path / "t.txt").write_text("".join(f"{'ab'[i % 2]}\t{t}\n" for i, t in enumerate(texts)))
-    run(["train", "--text", "--ngrams", "3", "--stop-words", "english", "--data", str(tmp_path / "t.txt"), "--method", "bsvm", "--out", str(tmp_path / "m")])
+    run(["train", "--text", "--x", "ngrams=3", "--x", "stop-words=english", "--data", str(tmp_path / "t.txt"), "--method", "bsvm", "--out", str(tmp_path / "m")])
     m = taxon.load(tmp_path / "m")
     compare(m, texts, predicted(tmp_path / "m", tmp_path / "t.txt", len(texts), "--text"), m.decision_function(texts))
 
@@ -316,7 +316,7 @@ def test_exports_of_tables(table):
 
 def test_no_onnx_of_draws(data, families):
     pytest.importorskip("onnx")
-    train(data, "corrmnl", "--iterations", "40", "--burn-in", "20", "--leapfrog", "4")
+    train(data, "corrmnl", "--x", "iterations=40", "--x", "burn-in=20", "--x", "leapfrog=4")
     with pytest.raises(ValueError, match="corrmnl average draws"):
         taxon.load(data / "m").to_onnx(data / "m.onnx")
 

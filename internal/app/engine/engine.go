@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -258,20 +257,7 @@ func (e *Engine) Resume(ctx context.Context, c *Checkpoint) (job string, err err
 	return e.server.SubmitCheckpoint(c.State)
 }
 
-// RegisterJobs adds the users' service to a gRPC server. Workers cannot join through it.
-func (e *Engine) RegisterJobs(g grpc.ServiceRegistrar) { e.server.Register(jobsAlone{g}) }
-
-// jobsAlone registers the users' service only.
-type jobsAlone struct{ to grpc.ServiceRegistrar }
-
-// RegisterService implements grpc.ServiceRegistrar.
-func (j jobsAlone) RegisterService(d *grpc.ServiceDesc, impl any) {
-	if d.ServiceName == taxonv1.Jobs_ServiceDesc.ServiceName {
-		j.to.RegisterService(d, impl)
-	}
-}
-
-// keeper is the store together with the final weights, as the coordinator sees them.
+// keeper is the store together with the final weights, as the coordinator uses them.
 type keeper struct {
 	*storerpc.Client
 	weights *worker.WeightBuffer

@@ -51,9 +51,6 @@ func (t *Training) follow(ctx context.Context, e *engine.Engine, job string) (*t
 		last = st
 		show("")
 		mu.Unlock()
-		if t.o.Remote != nil {
-			t.o.Remote.Saw(st)
-		}
 		return nil
 	})
 	switch {

@@ -291,20 +291,14 @@ type RemoteRunner interface {
 	// Configure changes c so that the tasks run elsewhere, and returns the name of the job. from is
 	// the checkpoint to resume, or nil for a new training.
 	Configure(ctx context.Context, t *Training, from *engine.Checkpoint, c *engine.Config) (job string, err error)
-	// Started is called when the engine runs.
-	Started(e *engine.Engine) error
-	// Resumed is called when a job is resumed from a checkpoint.
-	Resumed(job string)
-	// Saw is called with each status of the job.
-	Saw(st *taxonv1.JobStatus)
-	// Follow is called once, before the training starts. The runner may call moved from any
-	// goroutine, with a description of the progress of the running tasks.
+	// Follow is called once, before the training begins. The runner calls moved, from any
+	// goroutine, with the progress of the tasks that run now, in words.
 	Follow(moved func(text string))
 	// Refused returns the cause of a failed job if the runner knows it better than the job's status
 	// does, and nil otherwise.
 	Refused() error
-	// Ended is called at the end of the training if Configure was called, even if Configure failed.
-	Ended(report *model.Report, err error)
+	// Ended is called at the end of the training if Configure was called, even if that failed.
+	Ended()
 }
 
 // IngestLines returns two functions that show the progress of an ingest on ui: set shows a state,

@@ -407,7 +407,7 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 	t.scores = t.newScores(ctx, from != nil)
 	config, job := t.engineConfig(), "train"
 	if there := t.o.Remote; there != nil {
-		defer func() { there.Ended(report, err) }()
+		defer there.Ended()
 		if job, err = there.Configure(ctx, t, from, &config); err != nil {
 			return nil, err
 		}
@@ -435,19 +435,11 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 		t.o.Watch(e.Jobs, func(st *taxonv1.JobStatus) any { return t.trace(st) })
 		defer t.o.Watch(nil, nil)
 	}
-	if t.o.Remote != nil {
-		if err := t.o.Remote.Started(e); err != nil {
-			return nil, err
-		}
-	}
 	if from != nil {
 		if job, err = e.Resume(ctx, from); err != nil {
 			return nil, err
 		}
 		t.ui.Note("%s", t.resumeNote)
-		if t.o.Remote != nil {
-			t.o.Remote.Resumed(job)
-		}
 	} else {
 		preparing = t.o.Warm == "" && t.o.Remote == nil
 		if err = t.submit(ctx, e, job); err != nil {

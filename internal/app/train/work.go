@@ -186,8 +186,8 @@ func (w *Work) keepState(there RemoteRunner, force bool) error {
 	}
 	other, err := otherThan(dir, "job", "state", "steps", "runs", "data", "taxon")
 	if err == nil && other != "" {
-		err = option.Errorf("train: ‹state=%s›: holds %q, which is no part of a training's state: give a folder of its own",
-			dir, other)
+		err = option.Errorf("train: state folder %s: holds %q, which is no part of a training's state: give a folder "+
+			"of its own", dir, other)
 	}
 	if err == nil && force {
 		err = fs.RemoveAll(dir)

@@ -47,7 +47,7 @@ type Options struct {
 	Refused func(Refusal)
 }
 
-// AddFlags defines the flags that all processes and clients share.
+// AddFlags defines the flags that all processes share. They are the settings of a client's profile, too.
 func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.CACert, "tls-ca", o.CACert, "certificate authority, PEM `FILE` (see `taxon certs`)")
 	f.StringVar(&o.Cert, "tls-cert", o.Cert, "own certificate, PEM `FILE`")
@@ -59,15 +59,6 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.Hosts, "allow-host", nil, "answer HTTP callers without identity also under the host `NAME`, "+
 		"such as a proxy's; repeated: several (default: addresses, localhost, this host's name and that of the "+
 		"address listened on)")
-}
-
-// AddClientFlags defines the flags of a verb that only makes calls.
-func (o *Options) AddClientFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.CACert, "tls-ca", o.CACert, "certificate authority, PEM `FILE` (see `taxon certs`)")
-	f.StringVar(&o.Cert, "tls-cert", o.Cert, "own certificate, PEM `FILE`")
-	f.StringVar(&o.Key, "tls-key", o.Key, "own private key, PEM `FILE` that others can't read")
-	f.StringVar(&o.TokenFile, "token-file", o.TokenFile, "`FILE` with one token")
-	f.BoolVar(&o.Insecure, "insecure", o.Insecure, "allow plaintext beyond loopback")
 }
 
 // Validate checks the options together, and reports everything wrong.

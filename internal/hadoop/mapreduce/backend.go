@@ -33,11 +33,8 @@ type Config struct {
 	Note func(format string, args ...any)
 	// Pause is the pause before a failed job is run again. Zero means 10 s.
 	Pause time.Duration
-	// Accepted is called when a job has started elsewhere, or has succeeded. A nil Accepted is not
-	// called.
-	Accepted func()
-	// Began is called when a job has started elsewhere under an id, and Moved with its progress.
-	// Nil functions are not called.
+	// Began is called when a job has begun to run elsewhere under an id, and Moved with how far it is; nil:
+	// not called.
 	Began func(name, id string)
 	Moved func(id, text string)
 }
@@ -74,9 +71,6 @@ func New(ctx context.Context, c Config) (*Backend, error) {
 		c.Moved = func(string, string) {}
 	}
 	c.Pause = cmp.Or(c.Pause, defaultPause)
-	if c.Accepted == nil {
-		c.Accepted = func() {}
-	}
 	b := &Backend{config: c, dir: folder(c.Dir), limits: store.Limits{}.WithDefaults(), seconds: map[item]float64{}}
 	b.values = newValues(b.dir)
 	if err := fs.MkdirAll(b.dir.steps()); err != nil {

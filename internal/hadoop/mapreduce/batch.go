@@ -46,7 +46,6 @@ func (e *executor) runJob(ctx context.Context, batch []*waiter) (map[taskID]*tax
 	j.Started = func(job string) {
 		elsewhere = job
 		b.config.Began(j.Name, job)
-		b.config.Accepted()
 		_ = fs.WriteFile(fs.Join(b.dir.run(id), idFile), []byte(job))
 	}
 	if err := b.prepare(j, first.lease.GetStep(), run); err != nil {
@@ -55,7 +54,6 @@ func (e *executor) runJob(ctx context.Context, batch []*waiter) (map[taskID]*tax
 	if err := b.config.Runner.Run(ctx, j); err != nil {
 		return nil, err
 	}
-	b.config.Accepted()
 	found, err := b.collect(ctx, id, first.lease.GetStep(), run)
 	if err != nil {
 		return nil, err

@@ -10,20 +10,27 @@ import (
 	"taxon/internal/fs"
 )
 
-// complaints are Hadoop's messages about mistakes that the user can correct. $1 and $2 stand for
-// the pattern's groups. Patterns are compiled when they are first needed.
+// Settings of the jobs, as errors name them.
+const (
+	settingMemory = "task-memory in ‹hadoop-conf›"
+	settingCores  = "task-cores in ‹hadoop-conf›"
+	settingMapred = "mapred in ‹hadoop-conf›"
+)
+
+// complaints are Hadoop's messages about mistakes that the user can fix; $1, $2 stand for what
+// the pattern found. Patterns are compiled when they are first needed.
 var complaints = []struct {
 	pattern string
 	// what is the message for the user.
 	what string
 	say  string
 }{
-	{`to unknown queue:? ([\w.\-]+)`, "queue $1", "does not exist on this cluster: choose another ‹queue›"},
+	{`to unknown queue:? ([\w.\-]+)`, "queue $1", "does not exist on this cluster: choose another queue"},
 	{`(?:to|in) (?:a )?non-leaf queue:? ([\w.\-]+)`, "queue $1", "takes no jobs, as it has queues below it: choose one " +
-		"of those as ‹queue›"},
+		"of those"},
 	{`[Uu]ser (\S+) (?:cannot submit|does not have permission to submit).* queue:? ([\w.\-]+)`, "queue $2",
-		"takes no jobs of user $1: ask its administrator, or choose another ‹queue›"},
-	{`is running (?:\d+B )?beyond (?:the )?'?(?:PHYSICAL|physical|VIRTUAL|virtual)'? memory limit`, "‹task-memory›",
+		"takes no jobs of user $1: ask its administrator, or choose another queue"},
+	{`is running (?:\d+B )?beyond (?:the )?'?(?:PHYSICAL|physical|VIRTUAL|virtual)'? memory limit`, settingMemory,
 		"a task took more memory than its container has: give more"},
 	{`Permission denied: user=([^,\s]+), access=(\w+), inode="([^"]+)"`, "$3", "user $1 may not do this in HDFS ($2 is " +
 		"denied): choose another folder, or ask its owner"},
@@ -34,7 +41,7 @@ var complaints = []struct {
 		"runs, and the configuration in HADOOP_CONF_DIR"},
 	{`java\.net\.UnknownHostException: (?:Invalid host name: )?.*?\(?unknown\)?.*?"?([\w.\-]+)"?:?`, "$1",
 		"no host has this name: check the configuration in HADOOP_CONF_DIR"},
-	{`Could not find or load main class (\S+)`, "‹mapred›", "Hadoop's command does not find its class $1: name a " +
+	{`Could not find or load main class (\S+)`, settingMapred, "Hadoop's command does not find its class $1: name a " +
 		"complete installation"},
 }
 
@@ -73,12 +80,12 @@ func tooLarge(text string) error {
 // some cores exceeds the largest allowed, maxMB and maxCores.
 func checkContainer(mb int64, cores int, maxMB int64, maxCores int) error {
 	if cores > maxCores {
-		return fs.Inputf("‹task-cores›", 0, "a task's container would have %d cores, this cluster's largest "+
+		return fs.Inputf(settingCores, 0, "a task's container would have %d cores, this cluster's largest "+
 			"have %d: give fewer", cores, maxCores)
 	}
 	if mb > maxMB {
-		return fs.Inputf("‹task-memory›", 0, "a task's container would have %d MiB, this cluster's largest have %d: give "+
-			"less, or fewer ‹task-cores›", mb, maxMB)
+		return fs.Inputf(settingMemory, 0, "a task's container would have %d MiB, this cluster's largest have %d: give "+
+			"less, or fewer task-cores", mb, maxMB)
 	}
 	return nil
 }

@@ -303,29 +303,29 @@ func TestExplain(t *testing.T) {
 			"no jobs of user bob"},
 		{"2026 INFO mapreduce.Job: Job job_1_0002 failed with state KILLED due to: MAP capability required is more than " +
 			"the supported max container capability in the cluster. Killing the Job. mapResourceRequest: <memory:20880, " +
-			"vCores:1> maxContainerCapability:<memory:6144, vCores:16>", "", "‹task-memory›: a task's container would have " +
+			"vCores:1> maxContainerCapability:<memory:6144, vCores:16>", "", settingMemory + ": a task's container would have " +
 			"20880 MiB, this cluster's largest have 6144"},
 		{"Job job_1_0002 failed with state KILLED due to: REDUCE capability required is more than the supported max " +
 			"container capability in the cluster. Killing the Job. reduceResourceRequest: <memory:512, vCores:400> " +
-			"maxContainerCapability:<memory:6144, vCores:16>", "", "‹task-cores›: a task's container would have 400 cores, " +
+			"maxContainerCapability:<memory:6144, vCores:16>", "", settingCores + ": a task's container would have 400 cores, " +
 			"this cluster's largest have 16"},
 		{"Job job_1_0003 failed with state KILLED due to: The required MAP capability is more than the supported max " +
 			"container capability in the cluster. Killing the Job. mapResourceRequest: <memory:409, vCores:300> " +
-			"maxContainerCapability:<memory:16384, vCores:16>", "", "‹task-cores›: a task's container would have 300 cores, " +
-			"this cluster's largest have 16"},
+			"maxContainerCapability:<memory:16384, vCores:16>", "", settingCores + ": a task's container would have 300 " +
+			"cores, this cluster's largest have 16"},
 		{"Caused by: org.apache.hadoop.yarn.exceptions.InvalidResourceRequestException: Invalid resource request! Cannot " +
 			"allocate containers as requested resource is greater than maximum allowed allocation. Requested resource " +
 			"type=[memory-mb], Requested resource=<memory:9000, vCores:1>, maximum allowed allocation=<memory:8192, " +
-			"vCores:4>, please note that", "", "‹task-memory›: a task's container would have 9000 MiB"},
+			"vCores:4>, please note that", "", settingMemory + ": a task's container would have 9000 MiB"},
 		{"2026-11-21 INFO ipc.Client: Retrying connect to server: localhost/127.0.0.1:2. Already tried 3 time(s)", "",
 			"nobody answers there"},
 		{"java.net.ConnectException: Call From host/10.0.0.1 to nn.example:8020 failed on connection exception: " +
 			"java.net.ConnectException: Connection refused", "", "nn.example:8020: nobody answers there"},
 		{`org.apache.hadoop.security.AccessControlException: Permission denied: user=bob, access=WRITE, inode="/tmp/hadoop-yarn":root:supergroup:drwx------`, "", "/tmp/hadoop-yarn: user bob may not do this"},
-		{"Error: Could not find or load main class org.apache.hadoop.streaming.HadoopStreaming", "", "‹mapred›: Hadoop's " +
-			"command does not find its class"},
+		{"Error: Could not find or load main class org.apache.hadoop.streaming.HadoopStreaming", "", settingMapred +
+			": Hadoop's command does not find its class"},
 		{"Container [pid=1,containerID=container_1] is running 12B beyond the 'PHYSICAL' memory limit. Current usage", "",
-			"‹task-memory›: a task took more memory"},
+			settingMemory + ": a task took more memory"},
 	} {
 		s := &commandOutput{job: &Job{}}
 		if _, err := s.Write([]byte("WARN first\n" + c.said + "\nlast\n")); err != nil {
@@ -411,7 +411,7 @@ echo "Job not successful!" >&2; exit 1
 	s := &Streaming{Mapred: []string{mapred}, Binary: "taxon", Data: "data"}
 	err := s.Run(t.Context(), &Job{State: t.TempDir(), Run: "r", Started: func(name string) { id = name },
 		Moved: func(text string) { moves += text + "; " }})
-	if !fs.IsInput(err) || !strings.HasPrefix(err.Error(), "‹task-cores") || id != "job_1_0002" ||
+	if !fs.IsInput(err) || !strings.HasPrefix(err.Error(), "task-cores in") || id != "job_1_0002" ||
 		moves != "map 40%, reduce 0%; map 100%, reduce 13%; " {
 		t.Errorf("%v, job %q, %q", err, id, moves)
 	}

@@ -27,8 +27,11 @@ const (
 	RunnerYARN      = "yarn"
 )
 
-// Options select the runner of a training's jobs and the size of their tasks. A zero field leaves
-// the choice to the runner.
+// Runners lists the names.
+var Runners = []string{RunnerAuto, RunnerProcesses, RunnerHadoop, RunnerYARN}
+
+// Options say what runs a training's jobs and how large their tasks are. A zero field leaves the
+// choice to the runner.
 type Options struct {
 	// Runner is one of the names above.
 	Runner string
@@ -49,32 +52,9 @@ type Options struct {
 	Maps, Reduces int
 }
 
-// Given returns the name of an option that was set, or "" if there is none.
-func (o *Options) Given() string {
-	for _, f := range []struct {
-		given bool
-		name  string
-	}{
-		{o.Runner != RunnerAuto && o.Runner != "", "runner"}, {o.State != "", "state"}, {o.Mapred != "", "mapred"},
-		{o.Queue != "", "queue"},
-		{len(o.Properties) > 0, "hadoop-property"}, {o.Memory > 0, "task-memory"}, {o.Cores > 1, "task-cores"},
-		{o.Maps > 0, "map-tasks"}, {o.Reduces > 0, "reduce-tasks"},
-	} {
-		if f.given {
-			return f.name
-		}
-	}
-	return ""
-}
-
-// Check returns an error for options that cannot work, and resolves RunnerAuto. Here and below,
-// errors without a path are about options.
+// Check refuses what can't work, and resolves auto. Errors that name no path are about options,
+// here and below.
 func (o *Options) Check() error {
-	for _, p := range o.Properties {
-		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
-			return fs.Inputf("", 0, "‹hadoop-property=%q›: give NAME=VALUE", p)
-		}
-	}
 	if o.Runner == RunnerAuto {
 		o.Runner = RunnerProcesses
 		if conf := os.Getenv("HADOOP_CONF_DIR"); conf != "" {
@@ -88,7 +68,7 @@ func (o *Options) Check() error {
 		}
 	}
 	if o.Runner != RunnerYARN && o.Queue != "" {
-		return fs.Inputf("", 0, "‹queue›: only YARN has queues: add ‹runner=yarn›")
+		return fs.Inputf("", 0, "queue %s: only YARN has queues: set runner: yarn in ‹hadoop-conf›", o.Queue)
 	}
 	return nil
 }
@@ -97,8 +77,8 @@ func (o *Options) Check() error {
 func (o *Options) StateDir(keep string) (string, error) {
 	dir := cmp.Or(o.State, fs.Join(keep, "mapreduce"))
 	if o.Runner == RunnerYARN && !fs.IsRemote(dir) {
-		return "", fs.Inputf("", 0, "‹runner=yarn›: the cluster's machines do not see %s: add "+
-			"‹state=hdfs://host:port/folder›, or give ‹out› there", dir)
+		return "", fs.Inputf("", 0, "runner yarn: the cluster's machines do not see %s: set "+
+			"state: hdfs://host:port/folder in ‹hadoop-conf›, or give ‹out› there", dir)
 	}
 	if fs.IsRemote(dir) {
 		return fs.Clean(dir), nil
@@ -161,8 +141,8 @@ func (o *Options) command() ([]string, error) {
 	}
 	path, err := exec.LookPath("mapred")
 	if err != nil {
-		return nil, fs.Inputf("", 0, "‹runner=%s› needs Hadoop's command mapred: put it on the PATH, set HADOOP_HOME, or "+
-			"name it with ‹mapred›", o.Runner)
+		return nil, fs.Inputf("", 0, "runner %s needs Hadoop's command mapred: put it on the PATH, set HADOOP_HOME, or "+
+			"name it as mapred in ‹hadoop-conf›", o.Runner)
 	}
 	return []string{path}, nil
 }

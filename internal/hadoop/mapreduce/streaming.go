@@ -99,7 +99,7 @@ func (s *Streaming) Run(ctx context.Context, j *Job) error {
 	}
 	cmd.WaitDelay = waitDelay
 	if err := cmd.Start(); err != nil {
-		return fs.Inputf(s.Mapred[0], 0, "can't run Hadoop's command mapred: name it with ‹mapred›: %w", err)
+		return fs.Inputf(s.Mapred[0], 0, "can't run Hadoop's command mapred: name it as mapred in ‹hadoop-conf›: %w", err)
 	}
 	err := cmd.Wait()
 	if ctx.Err() != nil {

@@ -121,11 +121,11 @@ func (u *UI) Note(format string, args ...any) {
 	}
 }
 
-// WarningLead is the prefix of a warning.
-const WarningLead = "taxon: warning: "
+// warningLead is the prefix of a warning.
+const warningLead = "taxon: warning: "
 
-// Warn prints a line about something that the user may want to change, even if Quiet is set.
-func (u *UI) Warn(format string, args ...any) { u.say(WarningLead, format, args...) }
+// Warn prints a line about something that the user may want to change, even if Quiet.
+func (u *UI) Warn(format string, args ...any) { u.say(warningLead, format, args...) }
 
 // say prints a line.
 func (u *UI) say(lead, text string, args ...any) {

@@ -17,26 +17,48 @@ var named = regexp.MustCompile(`‹([A-Za-z][A-Za-z0-9-]*)(=[^‹›]*)?›`)
 // Value returns an option with a value, for use within a text.
 func Value(name string, value any) string { return fmt.Sprintf("‹%s=%v›", name, value) }
 
-// Flags writes the options within a text as flags of the command line.
+// HasNoFlag says which options the command line takes as --x name=value, because they have no flag of their
+// own. The command line sets it when the program starts. If it is nil, all options have flags.
+var HasNoFlag func(name string) bool
+
+// Flags writes the options within a text as the command line takes them.
 func Flags(text string) string {
 	if !strings.Contains(text, "‹") {
 		return text
 	}
 	return named.ReplaceAllStringFunc(text, func(s string) string {
 		name, value := parse(s)
-		if value == "" {
+		switch {
+		case HasNoFlag != nil && HasNoFlag(name):
+			return "--x " + name + value
+		case value == "":
 			return "--" + name
 		}
 		return "--" + name + " " + value[1:]
 	})
 }
 
-// command matches a command line within a text, which is rendered with flags everywhere.
+// Commands writes the options within the command lines of a text as the command line takes them, and leaves the
+// others marked.
+func Commands(text string) string { return command.ReplaceAllStringFunc(text, Flags) }
+
+// Replace writes the options for which write returns true, and leaves the others.
+func Replace(text string, write func(name, value string) (string, bool)) string {
+	return named.ReplaceAllStringFunc(text, func(s string) string {
+		name, value := parse(s)
+		if text, ok := write(name, strings.TrimPrefix(value, "=")); ok {
+			return text
+		}
+		return s
+	})
+}
+
+// command is a command line within a text, which is written with flags everywhere.
 var command = regexp.MustCompile("`taxon [^`]*`")
 
 // Names writes the options within a text by their names, for a user who fills in fields.
 func Names(text string) string {
-	text = command.ReplaceAllStringFunc(text, Flags)
+	text = Commands(text)
 	return named.ReplaceAllStringFunc(text, func(s string) string {
 		name, value := parse(s)
 		return name + value

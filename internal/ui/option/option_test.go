@@ -30,6 +30,25 @@ func TestRender(t *testing.T) {
 	}
 }
 
+// TestHasNoFlag: what has no flag is given by --x, also within commands, and what a caller writes itself stays.
+func TestHasNoFlag(t *testing.T) {
+	HasNoFlag = func(name string) bool { return name == "schedule" }
+	t.Cleanup(func() { HasNoFlag = nil })
+	const text = "`taxon train ‹C=1› ‹schedule=parity›`: ‹schedule› means nothing to ‹method=td›"
+	if got, want := Flags(text), "`taxon train --C 1 --x schedule=parity`: --x schedule means nothing to --method "+
+		"td"; got != want {
+		t.Errorf("flags: %q, want %q", got, want)
+	}
+	if got, want := Commands(text), "`taxon train --C 1 --x schedule=parity`: ‹schedule› means nothing to "+
+		"‹method=td›"; got != want {
+		t.Errorf("commands: %q, want %q", got, want)
+	}
+	got := Replace("‹a=1› ‹b›", func(name, value string) (string, bool) { return name + ":" + value, name == "a" })
+	if want := "a:1 ‹b›"; got != want {
+		t.Errorf("replaced: %q, want %q", got, want)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	var e *Error
 	if err := Errorf("%s: must be 2 or more: %w", Value("folds", 1),

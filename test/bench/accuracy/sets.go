@@ -39,17 +39,18 @@ type grid struct {
 // methods returns the six searches of a set, one-versus-rest and along the structure, and the
 // methods without a search.
 func (g grid) methods() []method {
-	squared := []string{"--loss", "squared-hinge", "--C", g.squared, "--positive-weight", g.positive, "--prior-shift",
-		g.shift}
-	hinge := []string{"--C", g.hinge, "--prior-shift", g.shift}
-	logistic := []string{"--C", g.logistic, "--positive-weight", g.smoothPositive, "--prior-shift", g.smoothShift}
+	squared := []string{"--loss", "squared-hinge", "--C", g.squared, "--positive-weight", g.positive, "--x",
+		"prior-shift=" + g.shift}
+	hinge := []string{"--C", g.hinge, "--x", "prior-shift=" + g.shift}
+	logistic := []string{"--C", g.logistic, "--positive-weight", g.smoothPositive, "--x", "prior-shift=" + g.smoothShift}
 	flat := func(name string, flags []string) []string { return slices.Concat([]string{"--method", name}, flags) }
 	out := []method{
 		{"bsvm hinge", flat("bsvm", hinge), true, "", false},
 		{"bsvm squared hinge", flat("bsvm", squared), true, "", false},
 		{"blr", flat("blr", logistic), true, "", false},
 		{"rr-svm hinge", hinge, false, "bsvm hinge", false},
-		{"rr-svm squared hinge", append(slices.Clone(squared), "--internal-weight", g.inner), false, "bsvm squared hinge",
+		{"rr-svm squared hinge", append(slices.Clone(squared), "--x", "internal-weight="+g.inner), false, "bsvm " +
+			"squared hinge",
 			false},
 		{"rr-lr", flat("rr-lr", logistic), false, "blr", false},
 	}

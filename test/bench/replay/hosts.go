@@ -139,9 +139,13 @@ func measure(ctx context.Context, d *drive.Driver, data, tree, rate string, gap 
 		}
 		defer p.stop()
 	}
+	profile := filepath.Join(dir, "profile")
+	if err := os.WriteFile(profile, []byte("insecure: true\n"), 0o600); err != nil {
+		return 0, err
+	}
 	submit := []string{"netns", "exec", host(0), d.Binary(), "submit", "--coordinator", at, "--in-place", "--wait",
 		"--data", data, "--hierarchy", tree,
-		"--gap", fmt.Sprint(gap), "--json", "--quiet", "--insecure"}
+		"--gap", fmt.Sprint(gap), "--json", "--quiet", "--profile", profile}
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, "ip", submit...)
 	cmd.Stdout, cmd.Stderr = &out, &errs

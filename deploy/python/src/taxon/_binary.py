@@ -154,14 +154,11 @@ def _read(stream: Any, lines: list[str], progress: Callable[[str], None] | None,
 
 
 def _named(text: str) -> str:
-    """Options as parameters: ``‹label-loss=delta›`` is ``label_loss=delta``, but a flag in a command of taxon."""
+    """Options as parameters: ``‹label-loss=delta›`` is ``label_loss=delta``."""
     def parameter(m: re.Match[str]) -> str:
         return f"{_PARAMETERS.get(m[1], m[1].replace('-', '_'))}={m[2] or ''}"
 
-    parts = re.split(r"(`taxon [^`]*`)", text)
-    parts[1::2] = [_OPTION.sub(lambda m: f"--{m[1]}" + (f" {m[2]}" if m[2] is not None else ""), p) for p in parts[1::2]]
-    parts[::2] = [_OPTION.sub(parameter, p) for p in parts[::2]]
-    return "".join(parts)
+    return _OPTION.sub(parameter, text)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -6,6 +6,7 @@ itself, by gRPC's server reflection, so they are always those of its version.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -66,9 +67,12 @@ class Cluster:
 
         self.address = address
         self._flags = ["--coordinator", address]
-        for flag, value in (("--tls-ca", ca), ("--tls-cert", cert), ("--tls-key", key), ("--token-file", token)):
-            if value:
-                self._flags += [flag, value]
+        security = {"tls-ca": ca, "tls-cert": cert, "tls-key": key, "token-file": token}
+        if any(security.values()):
+            self._folder = tempfile.TemporaryDirectory(prefix="taxon-profile-")
+            profile = Path(self._folder.name) / "profile"
+            profile.write_text("".join(f"{name}: {json.dumps(os.path.abspath(path))}\n" for name, path in security.items() if path))
+            self._flags += ["--profile", str(profile)]
         self._metadata = [("authorization", "Bearer " + Path(token).read_text().strip())] if token else []
         if ca:
             authority, own_key, own = (Path(p).read_bytes() if p else None for p in (ca, key, cert))

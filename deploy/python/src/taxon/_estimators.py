@@ -149,7 +149,7 @@ class _Classifier(ClassifierMixin):
         for option, (name, default) in OPTIONS.items():
             value = getattr(self, name)
             if value is not None and value != default:
-                args += [f"--{option}", str(value).lower() if isinstance(value, bool) else str(value)]
+                args += ["--x", f"{option}={str(value).lower() if isinstance(value, bool) else value}"]
         if self.random_state is not None:
             seed = self.random_state
             args += ["--seed", str(seed if isinstance(seed, (int, np.integer)) else check_random_state(seed).randint(2**31 - 1))]
@@ -173,7 +173,7 @@ class _Classifier(ClassifierMixin):
                 write_edges(folder / flag, edges)
                 args += [f"--{flag}", str(folder / flag)]
         if getattr(self, "dag", "graph") != "graph":
-            args += ["--dag", self.dag]
+            args += ["--x", f"dag={self.dag}"]
         return args, "labels that are not in the " if known.issuperset(targets.names) else None
 
     def _rows(self, X: Any, reset: bool = False) -> Any:
@@ -466,17 +466,17 @@ class TaxonTextClassifier(_Classifier, TextParameters):
                 f.write(",".join(names[k] for k in row) + "\t" + " ".join(text.split()) + "\n")
         args = ["--text", "--data", str(folder / "data.txt")]
         if self.ngrams != 1:
-            args += ["--ngrams", str(self.ngrams)]
+            args += ["--x", f"ngrams={self.ngrams}"]
         if isinstance(self.stop_words, str):
             if self.stop_words != "english":
                 raise ValueError(f"stop_words {self.stop_words!r}: english, or a list of words")
-            args += ["--stop-words", self.stop_words]
+            args += ["--x", f"stop-words={self.stop_words}"]
         elif self.stop_words is not None:
             (folder / "stop.txt").write_text("".join(w + "\n" for w in self.stop_words), encoding="utf-8")
-            args += ["--stop-words", str(folder / "stop.txt")]
-        for flag, value, default in (("min-df", self.min_df, 2), ("max-df", self.max_df, 1.0)):
+            args += ["--x", f"stop-words={folder / 'stop.txt'}"]
+        for option, value, default in (("min-df", self.min_df, 2), ("max-df", self.max_df, 1.0)):
             if value != default:
-                args += [f"--{flag}", str(value)]
+                args += ["--x", f"{option}={value}"]
         if weight is not None:
             (folder / "weights.txt").write_text("".join(f"{w!r}\n" for w in weight.tolist()))
             args += ["--instance-weights", str(folder / "weights.txt")]

@@ -108,102 +108,91 @@ class HierarchicalParameters(BaseEstimator):
         each node are; no C to tune; ``hblr-m2``: the same, for each node and feature; ``hblr-m3``: the same, for
         each class and node by itself.
     loss : str | None, default None
-        Loss of an instance (default: the first that the method has) (hinge of rr-svm, bsvm, td, h-svm, hsvm,
-        transfer, ot; squared-hinge of rr-svm, bsvm, td, h-svm).
+        Loss function (default: the first that the method has) (hinge of rr-svm, bsvm, td, h-svm, hsvm, transfer,
+        ot; squared-hinge of rr-svm, bsvm, td, h-svm).
     C : float, default 1.0
-        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr,
-        msvm, flatmult, hiermult, hsvm, transfer, ot, rr-msvm, hm3).
+        Weight of the losses against the regularisation; larger fits closer (rr-svm, rr-lr, bsvm, blr, td, h-svm,
+        h-rls, mlr, rr-mlr, msvm, flatmult, hiermult, hsvm, transfer, ot, rr-msvm, hm3).
     bias : float, default 1.0
-        Value of the bias feature, 0 for none.
+        Value of the constant bias feature; 0: no bias.
     families : int | str, default "none"
-        Data without a hierarchy: learn one from the data, with ``N`` families of classes, or auto, about 16
-        classes in each (rr-svm, rr-lr, td, h-svm, h-rls, hm3, hblr-m1, hblr-m2, hblr-m3).
+        Learn a hierarchy: ``N`` families of classes, auto (about 16 classes in each), or none (rr-svm, rr-lr, td,
+        h-svm, h-rls, hm3, hblr-m1, hblr-m2, hblr-m3).
     anchor : float, default 0.01
-        Graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate
-        (rr-svm, rr-lr).
+        Graphs: pull of all classes to zero; 0: none, as in the papers, without a certificate (rr-svm, rr-lr).
     positive_weight : float | str, default 1.0
-        Weight of the losses of a class's own instances: a ``NUMBER``, or balanced (how rare they are, at most 100)
+        Weight of the losses of a class's own instances: a ``NUMBER``, or balanced (by rarity, at most 100)
         (rr-svm, rr-lr, bsvm, blr, td, h-svm).
     internal_weight : float, default 1.0
-        Weight of the edges between internal nodes (rr-svm, rr-lr).
+        Regularisation weight of edges between internal nodes (rr-svm, rr-lr).
     edge_weights : str, default "even"
-        Trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower
-        node's depth; size, by how many classes are below it, so that families stay near one another and classes
-        are drawn less to them (rr-svm, rr-lr).
+        Trees, factor on inner edges: even (1), depth (of the lower node), size (classes below) (rr-svm, rr-lr).
     cost_by : str, default "class"
-        Graphs: what --C weighs: class, the losses of each class alike; degree, those of a class times its
-        neighbours (and the anchor), so that one with many is not drawn off its instances (rr-svm, rr-lr).
+        Graphs, what --C multiplies: losses per class, or by degree, its number of neighbours (rr-svm, rr-lr).
     bias_pull : str, default "parent"
-        What a class's bias is drawn to: its parent's, or zero, as without a structure (rr-svm, rr-lr).
+        What a class's bias is regularised towards: its parent's bias, or zero (rr-svm, rr-lr).
     gap : float, default 0.01
-        Stop when no weights could lower the objective P by more than this share: the certified relative gap
-        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr, msvm, flatmult,
-        hiermult, hsvm, transfer, ot, rr-msvm, hm3).
+        Stop when the certified relative duality gap (P-D)/P of the whole problem is at most this (rr-svm, rr-lr,
+        bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr, msvm, flatmult, hiermult, hsvm, transfer, ot, rr-msvm, hm3).
     schedule : str, default "twoblock"
-        What a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and
-        odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by
-        side (colour, jacobi of rr-svm, rr-lr).
+        Updates in a sweep: twoblock (classes, then inner nodes), parity (levels), colour, jacobi (colour, jacobi
+        of rr-svm, rr-lr).
     colouring : str, default "largest-first"
-        Colour: order in which nodes get their colours, greedily (rr-svm, rr-lr).
+        Heuristic for the greedy colouring of schedule colour (rr-svm, rr-lr).
     stiffness : str, default "support"
-        Twoblock: on which features a class holds back its parent's step: those of its support vectors, or all,
-        which is slower (rr-svm, rr-lr).
+        Twoblock, curvature of the parent update: support (support vectors; fast), full (safe) (rr-svm, rr-lr).
     momentum : str, default "fista"
-        Twoblock: extrapolate the internal nodes from sweep to sweep, or don't (rr-svm, rr-lr).
+        Twoblock: acceleration of the internal nodes from sweep to sweep (rr-svm, rr-lr).
     epochs : int, default 0
-        At least ``N`` passes over the data for each class in a sweep; 0: three, with the squared hinge one in the
-        first two sweeps (rr-svm, rr-lr, bsvm, blr).
+        At least ``N`` passes over the data for each class in a sweep; 0: chosen by sweep and loss (rr-svm, rr-lr,
+        bsvm, blr).
     prior_shift : float, default 0.0
-        Raise the scores of rare classes by ``T`` ln(n_max/n), n being the class's training instances, n_max those
-        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, rr-mlr, msvm, flatmult, rr-msvm).
+        Add ``T`` ln(n_max/n) to the scores of a class with n instances, n_max those of the largest; tune finds it
+        (rr-svm, rr-lr, bsvm, blr, mlr, rr-mlr, msvm, flatmult, rr-msvm).
     prune : str, default "empty"
-        Leaves of the hierarchy without instances: leave them out, or train them on negatives alone.
+        Hierarchy leaves without instances: leave them out (empty), or train them on negatives alone (none).
     max_sweeps : int, default 0
-        Stop after ``N`` sweeps, 0 for no cap.
+        Stop after ``N`` sweeps; 0: no limit.
     max_time : float, default 0.0
-        After ``S`` seconds solve nothing more, 0 for no cap: tasks under way end, one pass over the data certifies
-        what is there, and the weights are written.
+        Stop after ``S`` seconds: running tasks end, and the certificate and the weights are still made; 0: no
+        limit.
     rescale : str, default "slack"
-        What the distance of two leaves multiplies: slack, the loss of the margin that is missing; margin, the
-        margin that is asked for (hsvm).
+        How the distance of two leaves enters the loss: slack rescaling or margin rescaling (hsvm).
     alpha : float, default 1.0
-        Weight of the products of nodes with their ancestors; halved until the problem is convex (alpha_used in the
-        report) (ot).
+        Orthogonality penalty between nodes and their ancestors; halved until the problem is convex (ot).
     label_loss : str, default "delta"
-        What a predicted set of paths costs: delta counts wrong nodes, unif, sibl and subtree those whose parent is
-        right, with equal weights, a parent's shared out among its children, or by the size of the subtree (hm3).
+        Loss of a set of paths: delta (wrong nodes), or wrong nodes with right parents: unif, sibl, subtree weights
+        (hm3).
     iterations : int, default 2500
-        ``N`` iterations of each chain, with the burn-in (corrmnl).
+        ``N`` iterations of each chain, burn-in included (corrmnl).
     burn_in : int, default 1000
-        The first ``N`` iterations, which fit the step size and are no draws (corrmnl).
+        First ``N`` iterations, which adapt the step size and are discarded (corrmnl).
     chains : int, default 4
-        ``N`` chains from places far apart, which run side by side (corrmnl).
+        ``N`` MCMC chains from dispersed starts, run side by side (corrmnl).
     keep_draws : int, default 200
-        Predictions average ``N`` draws, which the model holds, evenly from all chains (corrmnl).
+        Average predictions over ``N`` posterior draws, which the model keeps (corrmnl).
     leapfrog : int, default 30
-        ``N`` steps of a trajectory at most, each a pass over the data (corrmnl).
+        At most ``N`` leapfrog steps of a trajectory, each a pass over the data (corrmnl).
     inference : str, default "map"
-        What stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation;
-        variational, the normals of the greatest lower bound on the evidence (hblr-m1, hblr-m2, hblr-m3).
+        Posterior approximation: map (Laplace) or variational (Gaussian, maximises the ELBO) (hblr-m1, hblr-m2,
+        hblr-m3).
     covariance : str, default "full"
-        Of a class's posterior: full, features squared numbers at a time; diagonal, for many features (hblr-m1,
-        hblr-m2, hblr-m3).
+        Covariance of a class's posterior: full (quadratic in the features) or diagonal (hblr-m1, hblr-m2,
+        hblr-m3).
     likelihood : str, default "binary"
-        How classes meet: binary, each against all other instances, so that an instance may have several; softmax,
-        all against each other, an instance having exactly one (hblr-m1, hblr-m2, hblr-m3).
+        Binary (one-versus-rest, also for multi-label data) or softmax (single-label data) (hblr-m1, hblr-m2,
+        hblr-m3).
     prior : str, default "fisher"
-        Where the precisions' priors come from: fisher, the information that the instances hold on a class of its
-        size; blr, on the class as a logistic regression with C = 1 sees it (hblr-m1, hblr-m2, hblr-m3).
+        Prior of the precisions: fisher (Fisher information) or blr (of a logistic regression) (hblr-m1, hblr-m2,
+        hblr-m3).
     prior_inverse : str, default "diagonal"
-        Inverse of that information: diagonal, feature by feature; full, for fewer features than instances, and few
-        (hblr-m1, hblr-m2, hblr-m3).
+        Inverse of the Fisher information for the prior: diagonal, or full for a few features (hblr-m1, hblr-m2,
+        hblr-m3).
     prior_scale : str, default "paper"
-        Hblr-m1 and hblr-m3: what stands for all features in the one prior of a node: paper, their mean, in which
-        rare ones dominate; median; df, their mean by how many instances have them (hblr-m1, hblr-m2, hblr-m3).
+        Pooling of features into one prior: paper (mean), median, df (weighted mean) (hblr-m1, hblr-m2, hblr-m3).
     tolerance : float, default 0.001
-        Stop when all further rounds together would change no learned precision, and no mean relative to the
-        largest one, by more than this share. Leaves are solved as exactly as it asks for, so a checkpoint goes on
-        with the same tolerance alone (hblr-m1, hblr-m2, hblr-m3).
+        Stop when further rounds would change precisions and means by less than this share (hblr-m1, hblr-m2,
+        hblr-m3).
     hierarchy : Any, default None
         Pairs of parent and child (a list, an array, a table of two columns; a missing parent is none), a dict from
         a parent to its children (nested or not), a networkx graph, or ``learned``: from the rows. None: no
@@ -358,102 +347,91 @@ class TextParameters(BaseEstimator):
         each node are; no C to tune; ``hblr-m2``: the same, for each node and feature; ``hblr-m3``: the same, for
         each class and node by itself.
     loss : str | None, default None
-        Loss of an instance (default: the first that the method has) (hinge of rr-svm, bsvm, td, h-svm, hsvm,
-        transfer, ot; squared-hinge of rr-svm, bsvm, td, h-svm).
+        Loss function (default: the first that the method has) (hinge of rr-svm, bsvm, td, h-svm, hsvm, transfer,
+        ot; squared-hinge of rr-svm, bsvm, td, h-svm).
     C : float, default 1.0
-        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr,
-        msvm, flatmult, hiermult, hsvm, transfer, ot, rr-msvm, hm3).
+        Weight of the losses against the regularisation; larger fits closer (rr-svm, rr-lr, bsvm, blr, td, h-svm,
+        h-rls, mlr, rr-mlr, msvm, flatmult, hiermult, hsvm, transfer, ot, rr-msvm, hm3).
     bias : float, default 1.0
-        Value of the bias feature, 0 for none.
+        Value of the constant bias feature; 0: no bias.
     families : int | str, default "none"
-        Data without a hierarchy: learn one from the data, with ``N`` families of classes, or auto, about 16
-        classes in each (rr-svm, rr-lr, td, h-svm, h-rls, hm3, hblr-m1, hblr-m2, hblr-m3).
+        Learn a hierarchy: ``N`` families of classes, auto (about 16 classes in each), or none (rr-svm, rr-lr, td,
+        h-svm, h-rls, hm3, hblr-m1, hblr-m2, hblr-m3).
     anchor : float, default 0.01
-        Graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate
-        (rr-svm, rr-lr).
+        Graphs: pull of all classes to zero; 0: none, as in the papers, without a certificate (rr-svm, rr-lr).
     positive_weight : float | str, default 1.0
-        Weight of the losses of a class's own instances: a ``NUMBER``, or balanced (how rare they are, at most 100)
+        Weight of the losses of a class's own instances: a ``NUMBER``, or balanced (by rarity, at most 100)
         (rr-svm, rr-lr, bsvm, blr, td, h-svm).
     internal_weight : float, default 1.0
-        Weight of the edges between internal nodes (rr-svm, rr-lr).
+        Regularisation weight of edges between internal nodes (rr-svm, rr-lr).
     edge_weights : str, default "even"
-        Trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower
-        node's depth; size, by how many classes are below it, so that families stay near one another and classes
-        are drawn less to them (rr-svm, rr-lr).
+        Trees, factor on inner edges: even (1), depth (of the lower node), size (classes below) (rr-svm, rr-lr).
     cost_by : str, default "class"
-        Graphs: what --C weighs: class, the losses of each class alike; degree, those of a class times its
-        neighbours (and the anchor), so that one with many is not drawn off its instances (rr-svm, rr-lr).
+        Graphs, what --C multiplies: losses per class, or by degree, its number of neighbours (rr-svm, rr-lr).
     bias_pull : str, default "parent"
-        What a class's bias is drawn to: its parent's, or zero, as without a structure (rr-svm, rr-lr).
+        What a class's bias is regularised towards: its parent's bias, or zero (rr-svm, rr-lr).
     gap : float, default 0.01
-        Stop when no weights could lower the objective P by more than this share: the certified relative gap
-        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr, msvm, flatmult,
-        hiermult, hsvm, transfer, ot, rr-msvm, hm3).
+        Stop when the certified relative duality gap (P-D)/P of the whole problem is at most this (rr-svm, rr-lr,
+        bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr, msvm, flatmult, hiermult, hsvm, transfer, ot, rr-msvm, hm3).
     schedule : str, default "twoblock"
-        What a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and
-        odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by
-        side (colour, jacobi of rr-svm, rr-lr).
+        Updates in a sweep: twoblock (classes, then inner nodes), parity (levels), colour, jacobi (colour, jacobi
+        of rr-svm, rr-lr).
     colouring : str, default "largest-first"
-        Colour: order in which nodes get their colours, greedily (rr-svm, rr-lr).
+        Heuristic for the greedy colouring of schedule colour (rr-svm, rr-lr).
     stiffness : str, default "support"
-        Twoblock: on which features a class holds back its parent's step: those of its support vectors, or all,
-        which is slower (rr-svm, rr-lr).
+        Twoblock, curvature of the parent update: support (support vectors; fast), full (safe) (rr-svm, rr-lr).
     momentum : str, default "fista"
-        Twoblock: extrapolate the internal nodes from sweep to sweep, or don't (rr-svm, rr-lr).
+        Twoblock: acceleration of the internal nodes from sweep to sweep (rr-svm, rr-lr).
     epochs : int, default 0
-        At least ``N`` passes over the data for each class in a sweep; 0: three, with the squared hinge one in the
-        first two sweeps (rr-svm, rr-lr, bsvm, blr).
+        At least ``N`` passes over the data for each class in a sweep; 0: chosen by sweep and loss (rr-svm, rr-lr,
+        bsvm, blr).
     prior_shift : float, default 0.0
-        Raise the scores of rare classes by ``T`` ln(n_max/n), n being the class's training instances, n_max those
-        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, rr-mlr, msvm, flatmult, rr-msvm).
+        Add ``T`` ln(n_max/n) to the scores of a class with n instances, n_max those of the largest; tune finds it
+        (rr-svm, rr-lr, bsvm, blr, mlr, rr-mlr, msvm, flatmult, rr-msvm).
     prune : str, default "empty"
-        Leaves of the hierarchy without instances: leave them out, or train them on negatives alone.
+        Hierarchy leaves without instances: leave them out (empty), or train them on negatives alone (none).
     max_sweeps : int, default 0
-        Stop after ``N`` sweeps, 0 for no cap.
+        Stop after ``N`` sweeps; 0: no limit.
     max_time : float, default 0.0
-        After ``S`` seconds solve nothing more, 0 for no cap: tasks under way end, one pass over the data certifies
-        what is there, and the weights are written.
+        Stop after ``S`` seconds: running tasks end, and the certificate and the weights are still made; 0: no
+        limit.
     rescale : str, default "slack"
-        What the distance of two leaves multiplies: slack, the loss of the margin that is missing; margin, the
-        margin that is asked for (hsvm).
+        How the distance of two leaves enters the loss: slack rescaling or margin rescaling (hsvm).
     alpha : float, default 1.0
-        Weight of the products of nodes with their ancestors; halved until the problem is convex (alpha_used in the
-        report) (ot).
+        Orthogonality penalty between nodes and their ancestors; halved until the problem is convex (ot).
     label_loss : str, default "delta"
-        What a predicted set of paths costs: delta counts wrong nodes, unif, sibl and subtree those whose parent is
-        right, with equal weights, a parent's shared out among its children, or by the size of the subtree (hm3).
+        Loss of a set of paths: delta (wrong nodes), or wrong nodes with right parents: unif, sibl, subtree weights
+        (hm3).
     iterations : int, default 2500
-        ``N`` iterations of each chain, with the burn-in (corrmnl).
+        ``N`` iterations of each chain, burn-in included (corrmnl).
     burn_in : int, default 1000
-        The first ``N`` iterations, which fit the step size and are no draws (corrmnl).
+        First ``N`` iterations, which adapt the step size and are discarded (corrmnl).
     chains : int, default 4
-        ``N`` chains from places far apart, which run side by side (corrmnl).
+        ``N`` MCMC chains from dispersed starts, run side by side (corrmnl).
     keep_draws : int, default 200
-        Predictions average ``N`` draws, which the model holds, evenly from all chains (corrmnl).
+        Average predictions over ``N`` posterior draws, which the model keeps (corrmnl).
     leapfrog : int, default 30
-        ``N`` steps of a trajectory at most, each a pass over the data (corrmnl).
+        At most ``N`` leapfrog steps of a trajectory, each a pass over the data (corrmnl).
     inference : str, default "map"
-        What stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation;
-        variational, the normals of the greatest lower bound on the evidence (hblr-m1, hblr-m2, hblr-m3).
+        Posterior approximation: map (Laplace) or variational (Gaussian, maximises the ELBO) (hblr-m1, hblr-m2,
+        hblr-m3).
     covariance : str, default "full"
-        Of a class's posterior: full, features squared numbers at a time; diagonal, for many features (hblr-m1,
-        hblr-m2, hblr-m3).
+        Covariance of a class's posterior: full (quadratic in the features) or diagonal (hblr-m1, hblr-m2,
+        hblr-m3).
     likelihood : str, default "binary"
-        How classes meet: binary, each against all other instances, so that an instance may have several; softmax,
-        all against each other, an instance having exactly one (hblr-m1, hblr-m2, hblr-m3).
+        Binary (one-versus-rest, also for multi-label data) or softmax (single-label data) (hblr-m1, hblr-m2,
+        hblr-m3).
     prior : str, default "fisher"
-        Where the precisions' priors come from: fisher, the information that the instances hold on a class of its
-        size; blr, on the class as a logistic regression with C = 1 sees it (hblr-m1, hblr-m2, hblr-m3).
+        Prior of the precisions: fisher (Fisher information) or blr (of a logistic regression) (hblr-m1, hblr-m2,
+        hblr-m3).
     prior_inverse : str, default "diagonal"
-        Inverse of that information: diagonal, feature by feature; full, for fewer features than instances, and few
-        (hblr-m1, hblr-m2, hblr-m3).
+        Inverse of the Fisher information for the prior: diagonal, or full for a few features (hblr-m1, hblr-m2,
+        hblr-m3).
     prior_scale : str, default "paper"
-        Hblr-m1 and hblr-m3: what stands for all features in the one prior of a node: paper, their mean, in which
-        rare ones dominate; median; df, their mean by how many instances have them (hblr-m1, hblr-m2, hblr-m3).
+        Pooling of features into one prior: paper (mean), median, df (weighted mean) (hblr-m1, hblr-m2, hblr-m3).
     tolerance : float, default 0.001
-        Stop when all further rounds together would change no learned precision, and no mean relative to the
-        largest one, by more than this share. Leaves are solved as exactly as it asks for, so a checkpoint goes on
-        with the same tolerance alone (hblr-m1, hblr-m2, hblr-m3).
+        Stop when further rounds would change precisions and means by less than this share (hblr-m1, hblr-m2,
+        hblr-m3).
     hierarchy : Any, default None
         Pairs of parent and child (a list, an array, a table of two columns; a missing parent is none), a dict from
         a parent to its children (nested or not), a networkx graph, or ``learned``: from the rows. None: no
@@ -624,102 +602,91 @@ class FlatParameters(BaseEstimator):
         each node are; no C to tune; ``hblr-m2``: the same, for each node and feature; ``hblr-m3``: the same, for
         each class and node by itself.
     loss : str | None, default None
-        Loss of an instance (default: the first that the method has) (hinge of rr-svm, bsvm, td, h-svm, hsvm,
-        transfer, ot; squared-hinge of rr-svm, bsvm, td, h-svm).
+        Loss function (default: the first that the method has) (hinge of rr-svm, bsvm, td, h-svm, hsvm, transfer,
+        ot; squared-hinge of rr-svm, bsvm, td, h-svm).
     C : float, default 1.0
-        Weight of the losses against the regularisation (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr,
-        msvm, flatmult, hiermult, hsvm, transfer, ot, rr-msvm, hm3).
+        Weight of the losses against the regularisation; larger fits closer (rr-svm, rr-lr, bsvm, blr, td, h-svm,
+        h-rls, mlr, rr-mlr, msvm, flatmult, hiermult, hsvm, transfer, ot, rr-msvm, hm3).
     bias : float, default 1.0
-        Value of the bias feature, 0 for none.
+        Value of the constant bias feature; 0: no bias.
     families : int | str, default "none"
-        Data without a hierarchy: learn one from the data, with ``N`` families of classes, or auto, about 16
-        classes in each (rr-svm, rr-lr, td, h-svm, h-rls, hm3, hblr-m1, hblr-m2, hblr-m3).
+        Learn a hierarchy: ``N`` families of classes, auto (about 16 classes in each), or none (rr-svm, rr-lr, td,
+        h-svm, h-rls, hm3, hblr-m1, hblr-m2, hblr-m3).
     anchor : float, default 0.01
-        Graphs: pull of every class with edges towards zero; 0 is the papers' objective, without a certificate
-        (rr-svm, rr-lr).
+        Graphs: pull of all classes to zero; 0: none, as in the papers, without a certificate (rr-svm, rr-lr).
     positive_weight : float | str, default 1.0
-        Weight of the losses of a class's own instances: a ``NUMBER``, or balanced (how rare they are, at most 100)
+        Weight of the losses of a class's own instances: a ``NUMBER``, or balanced (by rarity, at most 100)
         (rr-svm, rr-lr, bsvm, blr, td, h-svm).
     internal_weight : float, default 1.0
-        Weight of the edges between internal nodes (rr-svm, rr-lr).
+        Regularisation weight of edges between internal nodes (rr-svm, rr-lr).
     edge_weights : str, default "even"
-        Trees: what the weight of an edge between internal nodes is multiplied by: even, by 1; depth, by the lower
-        node's depth; size, by how many classes are below it, so that families stay near one another and classes
-        are drawn less to them (rr-svm, rr-lr).
+        Trees, factor on inner edges: even (1), depth (of the lower node), size (classes below) (rr-svm, rr-lr).
     cost_by : str, default "class"
-        Graphs: what --C weighs: class, the losses of each class alike; degree, those of a class times its
-        neighbours (and the anchor), so that one with many is not drawn off its instances (rr-svm, rr-lr).
+        Graphs, what --C multiplies: losses per class, or by degree, its number of neighbours (rr-svm, rr-lr).
     bias_pull : str, default "parent"
-        What a class's bias is drawn to: its parent's, or zero, as without a structure (rr-svm, rr-lr).
+        What a class's bias is regularised towards: its parent's bias, or zero (rr-svm, rr-lr).
     gap : float, default 0.01
-        Stop when no weights could lower the objective P by more than this share: the certified relative gap
-        (P-D)/P, D being the dual (rr-svm, rr-lr, bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr, msvm, flatmult,
-        hiermult, hsvm, transfer, ot, rr-msvm, hm3).
+        Stop when the certified relative duality gap (P-D)/P of the whole problem is at most this (rr-svm, rr-lr,
+        bsvm, blr, td, h-svm, h-rls, mlr, rr-mlr, msvm, flatmult, hiermult, hsvm, transfer, ot, rr-msvm, hm3).
     schedule : str, default "twoblock"
-        What a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even and
-        odd levels in turn; colour, sets of nodes without an edge between them in turn; jacobi, all nodes side by
-        side (colour, jacobi of rr-svm, rr-lr).
+        Updates in a sweep: twoblock (classes, then inner nodes), parity (levels), colour, jacobi (colour, jacobi
+        of rr-svm, rr-lr).
     colouring : str, default "largest-first"
-        Colour: order in which nodes get their colours, greedily (rr-svm, rr-lr).
+        Heuristic for the greedy colouring of schedule colour (rr-svm, rr-lr).
     stiffness : str, default "support"
-        Twoblock: on which features a class holds back its parent's step: those of its support vectors, or all,
-        which is slower (rr-svm, rr-lr).
+        Twoblock, curvature of the parent update: support (support vectors; fast), full (safe) (rr-svm, rr-lr).
     momentum : str, default "fista"
-        Twoblock: extrapolate the internal nodes from sweep to sweep, or don't (rr-svm, rr-lr).
+        Twoblock: acceleration of the internal nodes from sweep to sweep (rr-svm, rr-lr).
     epochs : int, default 0
-        At least ``N`` passes over the data for each class in a sweep; 0: three, with the squared hinge one in the
-        first two sweeps (rr-svm, rr-lr, bsvm, blr).
+        At least ``N`` passes over the data for each class in a sweep; 0: chosen by sweep and loss (rr-svm, rr-lr,
+        bsvm, blr).
     prior_shift : float, default 0.0
-        Raise the scores of rare classes by ``T`` ln(n_max/n), n being the class's training instances, n_max those
-        of the largest class; tune finds it (rr-svm, rr-lr, bsvm, blr, mlr, rr-mlr, msvm, flatmult, rr-msvm).
+        Add ``T`` ln(n_max/n) to the scores of a class with n instances, n_max those of the largest; tune finds it
+        (rr-svm, rr-lr, bsvm, blr, mlr, rr-mlr, msvm, flatmult, rr-msvm).
     prune : str, default "empty"
-        Leaves of the hierarchy without instances: leave them out, or train them on negatives alone.
+        Hierarchy leaves without instances: leave them out (empty), or train them on negatives alone (none).
     max_sweeps : int, default 0
-        Stop after ``N`` sweeps, 0 for no cap.
+        Stop after ``N`` sweeps; 0: no limit.
     max_time : float, default 0.0
-        After ``S`` seconds solve nothing more, 0 for no cap: tasks under way end, one pass over the data certifies
-        what is there, and the weights are written.
+        Stop after ``S`` seconds: running tasks end, and the certificate and the weights are still made; 0: no
+        limit.
     rescale : str, default "slack"
-        What the distance of two leaves multiplies: slack, the loss of the margin that is missing; margin, the
-        margin that is asked for (hsvm).
+        How the distance of two leaves enters the loss: slack rescaling or margin rescaling (hsvm).
     alpha : float, default 1.0
-        Weight of the products of nodes with their ancestors; halved until the problem is convex (alpha_used in the
-        report) (ot).
+        Orthogonality penalty between nodes and their ancestors; halved until the problem is convex (ot).
     label_loss : str, default "delta"
-        What a predicted set of paths costs: delta counts wrong nodes, unif, sibl and subtree those whose parent is
-        right, with equal weights, a parent's shared out among its children, or by the size of the subtree (hm3).
+        Loss of a set of paths: delta (wrong nodes), or wrong nodes with right parents: unif, sibl, subtree weights
+        (hm3).
     iterations : int, default 2500
-        ``N`` iterations of each chain, with the burn-in (corrmnl).
+        ``N`` iterations of each chain, burn-in included (corrmnl).
     burn_in : int, default 1000
-        The first ``N`` iterations, which fit the step size and are no draws (corrmnl).
+        First ``N`` iterations, which adapt the step size and are discarded (corrmnl).
     chains : int, default 4
-        ``N`` chains from places far apart, which run side by side (corrmnl).
+        ``N`` MCMC chains from dispersed starts, run side by side (corrmnl).
     keep_draws : int, default 200
-        Predictions average ``N`` draws, which the model holds, evenly from all chains (corrmnl).
+        Average predictions over ``N`` posterior draws, which the model keeps (corrmnl).
     leapfrog : int, default 30
-        ``N`` steps of a trajectory at most, each a pass over the data (corrmnl).
+        At most ``N`` leapfrog steps of a trajectory, each a pass over the data (corrmnl).
     inference : str, default "map"
-        What stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation;
-        variational, the normals of the greatest lower bound on the evidence (hblr-m1, hblr-m2, hblr-m3).
+        Posterior approximation: map (Laplace) or variational (Gaussian, maximises the ELBO) (hblr-m1, hblr-m2,
+        hblr-m3).
     covariance : str, default "full"
-        Of a class's posterior: full, features squared numbers at a time; diagonal, for many features (hblr-m1,
-        hblr-m2, hblr-m3).
+        Covariance of a class's posterior: full (quadratic in the features) or diagonal (hblr-m1, hblr-m2,
+        hblr-m3).
     likelihood : str, default "binary"
-        How classes meet: binary, each against all other instances, so that an instance may have several; softmax,
-        all against each other, an instance having exactly one (hblr-m1, hblr-m2, hblr-m3).
+        Binary (one-versus-rest, also for multi-label data) or softmax (single-label data) (hblr-m1, hblr-m2,
+        hblr-m3).
     prior : str, default "fisher"
-        Where the precisions' priors come from: fisher, the information that the instances hold on a class of its
-        size; blr, on the class as a logistic regression with C = 1 sees it (hblr-m1, hblr-m2, hblr-m3).
+        Prior of the precisions: fisher (Fisher information) or blr (of a logistic regression) (hblr-m1, hblr-m2,
+        hblr-m3).
     prior_inverse : str, default "diagonal"
-        Inverse of that information: diagonal, feature by feature; full, for fewer features than instances, and few
-        (hblr-m1, hblr-m2, hblr-m3).
+        Inverse of the Fisher information for the prior: diagonal, or full for a few features (hblr-m1, hblr-m2,
+        hblr-m3).
     prior_scale : str, default "paper"
-        Hblr-m1 and hblr-m3: what stands for all features in the one prior of a node: paper, their mean, in which
-        rare ones dominate; median; df, their mean by how many instances have them (hblr-m1, hblr-m2, hblr-m3).
+        Pooling of features into one prior: paper (mean), median, df (weighted mean) (hblr-m1, hblr-m2, hblr-m3).
     tolerance : float, default 0.001
-        Stop when all further rounds together would change no learned precision, and no mean relative to the
-        largest one, by more than this share. Leaves are solved as exactly as it asks for, so a checkpoint goes on
-        with the same tolerance alone (hblr-m1, hblr-m2, hblr-m3).
+        Stop when further rounds would change precisions and means by less than this share (hblr-m1, hblr-m2,
+        hblr-m3).
     targets : str, default "auto"
         How a list of lists in y is read: ``sets`` of labels, or ``paths`` from the top down. ``auto``: as paths if
         no hierarchy or graph is given and each name has one parent in them, as in a tree; else as sets. Lists that

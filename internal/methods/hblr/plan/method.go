@@ -80,31 +80,26 @@ var options = []method.Option{
 	settled(method.Bias), settled(method.Families),
 	{Name: "inference", Kind: method.Choice, Default: "map", Choices: []string{"map", Variational},
 		Group: method.GroupMethod, Report: true,
-		Help: "what stands for the posterior: map, the leaves' maxima with the variances of Laplace's approximation; " +
-			"variational, the normals of the greatest lower bound on the evidence"},
+		Help: "posterior approximation: map (Laplace) or variational (Gaussian, maximises the ELBO)"},
 	{Name: "covariance", Kind: method.Choice, Default: Full, Choices: []string{Full, Diagonal}, Group: method.GroupMethod,
 		With: "inference=" + Variational, Report: true,
-		Help: "of a class's posterior: full, features squared numbers at a time; diagonal, for many features"},
+		Help: "covariance of a class's posterior: full (quadratic in the features) or diagonal"},
 	{Name: "likelihood", Kind: method.Choice, Default: "binary", Choices: []string{"binary", Softmax},
 		Group: method.GroupMethod, Report: true,
-		Help: "how classes meet: binary, each against all other instances, so that an instance may have several; softmax, " +
-			"all against each other, an instance having exactly one"},
+		Help: "binary (one-versus-rest, also for multi-label data) or softmax (single-label data)"},
 	{Name: "prior", Kind: method.Choice, Default: "fisher", Choices: []string{"fisher", Fitted}, Group: method.GroupMethod,
 		Report: true,
-		Help: "where the precisions' priors come from: fisher, the information that the instances hold on a class of its " +
-			"size; blr, on the class as a logistic regression with C = 1 sees it"},
+		Help:   "prior of the precisions: fisher (Fisher information) or blr (of a logistic regression)"},
 	{Name: "prior-inverse", Kind: method.Choice, Default: Diagonal, Choices: []string{Diagonal, Full},
 		Group: method.GroupMethod, Report: true,
-		Help: "inverse of that information: diagonal, feature by feature; full, for fewer features than instances, and few"},
+		Help: "inverse of the Fisher information for the prior: diagonal, or full for a few " +
+			"features"},
 	{Name: "prior-scale", Kind: method.Choice, Default: ScalePaper, Choices: []string{ScalePaper, ScaleMedian, ScaleDF},
 		Group: method.GroupMethod, Report: true,
-		Help: "hblr-m1 and hblr-m3: what stands for all features in the one prior of a node: paper, their mean, in which " +
-			"rare ones dominate; median; df, their mean by how many instances have them"},
+		Help: "pooling of features into one prior: paper (mean), median, df (weighted mean)"},
 	{Name: "tolerance", Kind: method.Float, Default: "0.001", Range: method.Above0To1, Group: method.GroupStopping,
 		Report: true,
-		Help: "stop when all further rounds together would change no learned precision, and no mean relative to the " +
-			"largest one, by more than this share. Leaves are solved as exactly as it asks for, so a checkpoint goes on with " +
-			"the same tolerance alone"},
+		Help:   "stop when further rounds would change precisions and means by less than this share"},
 	{Name: "schedule", Kind: method.Choice, Default: twoblock, Choices: []string{twoblock, parity},
 		Group: method.GroupPath, Report: true,
 		Help: "what a sweep solves at a time: twoblock, all classes and then all internal nodes at once; parity, even " +

@@ -43,8 +43,8 @@ const (
 // LabelLoss is the option for the loss of a labeling.
 var LabelLoss = method.Option{Name: "label-loss", Kind: method.Choice, Default: "delta", Choices: []string{"delta",
 	"unif", "sibl", "subtree"}, Group: method.GroupMethod,
-	Help: "what a predicted set of paths costs: delta counts wrong nodes, unif, sibl and subtree those whose parent is " +
-		"right, with equal weights, a parent's shared out among its children, or by the size of the subtree",
+	Help: "loss of a set of paths: delta (wrong nodes), or wrong nodes with right parents: " +
+		"unif, sibl, subtree weights",
 	Grid: []string{"delta"}, Report: true}
 
 // Method is the method H-M3.

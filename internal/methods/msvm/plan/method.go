@@ -106,13 +106,12 @@ func (m Method) Options() []method.Option {
 	case Paths:
 		out = append(out, method.Option{Name: "rescale", Kind: method.Choice, Default: Slack, Choices: []string{Slack,
 			Margin}, Group: method.GroupMethod, Report: true,
-			Help: "what the distance of two leaves multiplies: slack, the loss of the margin that is missing; margin, the " +
-				"margin that is asked for", Grid: []string{Slack}})
+			Help: "how the distance of two leaves enters the loss: slack rescaling or margin rescaling", Grid: []string{Slack}})
 	case Orthogonal:
 		out = append(out, method.Option{Name: "alpha", Kind: method.Float, Default: "1", Range: method.Above0,
 			Group: method.GroupMethod, Report: true,
-			Help: "weight of the products of nodes with their ancestors; halved until the problem is convex " +
-				"(alpha_used in the report)", Grid: []string{"1"}})
+			Help: "orthogonality penalty between nodes and their ancestors; halved until the problem " +
+				"is convex", Grid: []string{"1"}})
 	}
 	out[0] = method.Loss("hinge")
 	return out
