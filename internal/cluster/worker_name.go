@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 )
 
 // WorkerName is a worker's name in its folder, reserved by a file lock. While it is held, no other
@@ -15,7 +16,7 @@ type WorkerName struct {
 	Previous string
 	path     string
 	// lock is nil if another living process has the name.
-	lock *os.File
+	lock vfs.File
 }
 
 // ReserveName reserves a name and reads the id saved under it. If a living process holds the name,

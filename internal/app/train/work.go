@@ -12,12 +12,11 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"taxon/coordinator/machine"
 	"taxon/internal/app/engine"
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/model"
 	"taxon/internal/ui/option"
 )
@@ -29,7 +28,7 @@ type Work struct {
 	Path string // on this machine
 	// folder of the checkpoint: Path, or next to a model in a Hadoop file system
 	Keep string
-	lock *os.File
+	lock vfs.File
 	// begun says that sweeps have begun, so that a failure may lose some.
 	begun bool
 	// state is the folder of a training by MapReduce, which also holds its checkpoint.
@@ -49,7 +48,7 @@ func OpenWork(out string, force bool) (*Work, error) {
 	if w.Path, err = localWork(w.Keep); err != nil {
 		return nil, fs.Explain(out, err)
 	}
-	if err := claimable(w.Path); err != nil {
+	if err := fs.Claimable(w.Path); err != nil {
 		return nil, err
 	}
 	if err := w.keepClaimable(); err != nil {
@@ -62,19 +61,19 @@ func OpenWork(out string, force bool) (*Work, error) {
 		w.removeParents()
 		return nil, fs.Explain(out, err)
 	}
-	if w.lock, err = os.Open(w.Path); err != nil {
+	if w.lock, err = vfs.OS.Open(w.Path); err != nil {
 		return nil, fs.Explain(w.Path, err)
 	}
-	if err := unix.Flock(int(w.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if vfs.Busy(w.lock) {
 		w.Close()
 		return nil, option.Errorf("%s: another process is training it (%s): wait for it or choose another ‹out›", out, w.Path)
 	}
-	if !w.lockIsCurrent() {
+	if !vfs.Stands(vfs.OS, w.lock, w.Path) {
 		// between our open and our lock, its owner ended and removed it
 		w.Close()
 		return OpenWork(out, force)
 	}
-	if err = claimable(w.Path); err == nil {
+	if err = fs.Claimable(w.Path); err == nil {
 		err = fs.Explain(w.Path, fs.Mark(w.Path))
 	}
 	if err != nil {
@@ -85,17 +84,6 @@ func OpenWork(out string, force bool) (*Work, error) {
 		w.clean()
 	}
 	return w, nil
-}
-
-// claimable refuses a folder that is not a training's working folder: see fs.Claimable. One that
-// an earlier release left with its checkpoint has no mark.
-func claimable(path string) error {
-	if fs.Exists(filepath.Join(path, "checkpoint")) && fs.Exists(filepath.Join(path, "job.json")) {
-		if other, err := otherThan(path, "job.json", "checkpoint", "data", "store"); other == "" && err == nil {
-			return nil
-		}
-	}
-	return fs.Claimable(path)
 }
 
 // keepClaimable refuses a place in a Hadoop file system that holds anything but a checkpoint.
@@ -129,16 +117,6 @@ func otherThan(dir string, names ...string) (string, error) {
 		return name, nil
 	}
 	return "", nil
-}
-
-// lockIsCurrent reports whether the locked folder is still the one at its path.
-func (w *Work) lockIsCurrent() bool {
-	mine, err := w.lock.Stat()
-	if err != nil {
-		return false
-	}
-	named, err := os.Stat(w.Path)
-	return err == nil && os.SameFile(mine, named)
 }
 
 // localWork returns the working folder itself. For a model that goes to a Hadoop file system it is one

@@ -10,6 +10,9 @@ import (
 // Lock implements File. This system has no advisory locks on folders: it does nothing.
 func (f osFile) Lock() error { return nil }
 
+// Locked can't be found out on this system.
+func Locked(string) bool { return false }
+
 // Owned can't be found out on this system.
 func Owned(iofs.FileInfo) bool { return false }
 
