@@ -10,27 +10,8 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// InputError is an error in what the user gave: a file, a line of it, or a path.
-// It prints as "path:line: message", without the parts that are zero.
-type InputError struct {
-	Path string // as the user wrote it; "stdin" for -
-	Line int64  // 1-based; 0: the error belongs to no line
-	Msg  string // what is wrong and what to do, lower-case, one line
-	Err  error  // the cause; may be nil
-}
-
-func (e *InputError) Error() string {
-	switch {
-	case e.Path == "":
-		return e.Msg
-	case e.Line == 0:
-		return e.Path + ": " + e.Msg
-	}
-	return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Msg)
-}
-
-// Unwrap returns the cause.
-func (e *InputError) Unwrap() error { return e.Err }
+// InputError is an error that only the user can mend.
+type InputError = vfs.InputError
 
 // Inputf makes an InputError; line 0 names no line. A %w in the format becomes its cause.
 func Inputf(path string, line int64, format string, args ...any) error {
@@ -57,15 +38,15 @@ func AtLine(err error, line int64) error {
 	return &at
 }
 
-// Explain adds the path to an error of the operating system. If the user can fix it by another
+// Explain adds the path to an error of a file system. If the user can fix it by another
 // path it becomes an InputError; a full disk and everything else remains a failure.
 func Explain(path string, err error) error {
-	if err == nil || IsInput(err) {
+	var in *InputError
+	switch {
+	case err == nil || errors.As(err, &in) && in.Path != "":
 		return err
-	}
-	var remote *UsageError
-	if errors.As(err, &remote) {
-		return &InputError{Path: path, Msg: remote.Msg, Err: err}
+	case in != nil:
+		return &InputError{Path: path, Line: in.Line, Msg: in.Msg, Err: err}
 	}
 	if msg := usage(err); msg != "" {
 		return &InputError{Path: path, Msg: msg, Err: err}

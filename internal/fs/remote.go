@@ -282,7 +282,7 @@ func remoteParts(f *hdfs.FS, dir string) (out []string, err error) {
 		}
 	}
 	if err == nil && len(out) == 0 {
-		err = &UsageError{Msg: noParts}
+		err = &InputError{Msg: noParts}
 	}
 	return out, err
 }

@@ -40,19 +40,19 @@ func createRemoteDir(name string, replace bool) (*OutDir, error) {
 // permission, before hours of work go into the folder.
 func (d *OutDir) checkRemote(f *hdfs.FS, name string) error {
 	if name == "/" {
-		return &UsageError{Msg: "is the root of the file system: give a folder below it"}
+		return &InputError{Msg: "is the root of the file system: give a folder below it"}
 	}
 	info, err := f.Stat(name)
 	switch {
 	case err == nil && !info.IsDir():
-		return &UsageError{Msg: "is a file: give a folder to write"}
+		return &InputError{Msg: "is a file: give a folder to write"}
 	case err == nil:
 		list, err := f.ReadDir(name)
 		if err != nil {
 			return err
 		}
 		if len(list) > 0 && !d.replace {
-			return &UsageError{Msg: "exists already: choose another place, or use ‹force› to replace it"}
+			return &InputError{Msg: "exists already: choose another place, or use ‹force› to replace it"}
 		}
 	case !errors.Is(err, iofs.ErrNotExist):
 		return err

@@ -23,9 +23,6 @@ const Scheme = hdfs.Scheme
 // Negotiate adds a Kerberos ticket to a request of one of Hadoop's web services.
 func Negotiate(r *http.Request) error { return hdfs.Negotiate(r) }
 
-// UsageError is an error of a remote file system that the user must fix.
-type UsageError = hdfs.UsageError
-
 // successName is the file that marks a folder as complete for Hadoop's tools.
 const successName = "_SUCCESS"
 

@@ -198,7 +198,7 @@ func (f *FS) Glob(pattern string) ([]string, error) {
 	}
 	dir, last := path.Split(pattern)
 	if _, err := path.Match(last, ""); err != nil {
-		return nil, usagef("%q is not a pattern: %v", last, err)
+		return nil, inputf("%q is not a pattern: %v", last, err)
 	}
 	dirs, err := f.Glob(path.Clean(dir))
 	if err != nil {
@@ -211,7 +211,7 @@ func (f *FS) Glob(pattern string) ([]string, error) {
 			continue
 		}
 		if errors.Is(err, os.ErrPermission) { // its content must not be left out silently
-			return nil, usagef("the folder %s may not be listed: check its owner and mode, or give a pattern that leaves it out",
+			return nil, inputf("the folder %s may not be listed: check its owner and mode, or give a pattern that leaves it out",
 				d)
 		}
 		if err != nil {

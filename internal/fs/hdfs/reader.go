@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"github.com/colinmarc/hdfs/v2"
+
+	"taxon/internal/fs/vfs"
 )
 
 const (
@@ -161,7 +163,7 @@ func (w *fetcher) run(ctx context.Context, l Location, work <-chan *span) {
 	}
 }
 
-var errReplaced = &UsageError{Msg: "was replaced or changed while it was read: run the command again"}
+var errReplaced = &vfs.InputError{Msg: "was replaced or changed while it was read: run the command again"}
 
 // fetch fills a span. After a failure it continues with what is missing.
 func (w *fetcher) fetch(ctx context.Context, l Location, s *span) error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/colinmarc/hdfs/v2"
 
+	"taxon/internal/fs/vfs"
 	"taxon/internal/retry"
 )
 
@@ -36,7 +37,7 @@ type Writer struct {
 // Create begins a file next to target. The Writer owns f and closes it.
 func (f *FS) Create(target string) (*Writer, error) {
 	if info, err := f.Stat(target); err == nil && info.IsDir() {
-		return nil, usagef("is a directory: give a file to write")
+		return nil, inputf("is a directory: give a file to write")
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return 0, nil
 	}
 	if _, err := w.kept.Write(p); err != nil {
-		return 0, &UsageError{Msg: "no room to keep what is written until it is committed: set TMPDIR to " +
+		return 0, &vfs.InputError{Msg: "no room to keep what is written until it is committed: set TMPDIR to " +
 			"a larger disk than " + os.TempDir(), Err: err}
 	}
 	_, err := w.file.Write(p)
