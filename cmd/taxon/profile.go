@@ -43,7 +43,7 @@ func readProfile(cmd *cobra.Command) error {
 		if f == nil || f.Changed || name == "coordinator" && os.Getenv(envCoordinator) != "" {
 			continue
 		}
-		if name != "coordinator" && !filepath.IsAbs(value) && !fs.IsRemote(value) {
+		if name != "coordinator" && !fs.IsAbs(value) {
 			value = filepath.Join(filepath.Dir(path), value)
 		}
 		if err := f.Value.Set(value); err != nil {

@@ -36,7 +36,7 @@ const lockWait = 50 * time.Millisecond
 // lacks them, it first fetches them from the store or from HDFS. It verifies checksums. Another
 // worker may succeed where it fails, unless Refused reports otherwise.
 func (c *Cache) Open(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error) {
-	if fs.IsRemote(d.GetPath()) {
+	if fs.Shared(d.GetPath()) {
 		if err := c.Roots.Check(d.GetPath()); err != nil {
 			return nil, &refusal{err}
 		}
@@ -81,7 +81,7 @@ func (c *Cache) use(dir string) (*dataset.Set, error) {
 // fetch copies a set from the store or HDFS into the cache. The caller holds its lock.
 func (c *Cache) fetch(ctx context.Context, d *taxonv1.Data, dir string) (err error) {
 	var l *held
-	remote := fs.IsRemote(d.GetPath())
+	remote := fs.Shared(d.GetPath())
 	if remote {
 		l = &held{}
 		l.Listing, err = remoteList(ctx, d)

@@ -153,7 +153,7 @@ type Roots []string
 func MakeRoots(dirs []string) (Roots, error) {
 	var r Roots
 	for _, d := range dirs {
-		if fs.IsRemote(d) {
+		if fs.Shared(d) {
 			r = append(r, fs.Clean(d))
 			continue
 		}
@@ -185,7 +185,7 @@ func (r Roots) Check(path string) error {
 			"without ‹in-place›", path)
 	}
 	outside := fmt.Errorf("%s: lies outside the data roots %s", path, strings.Join(r, ", "))
-	if fs.IsRemote(path) {
+	if fs.Shared(path) {
 		if fs.Clean(path) != path || !slices.ContainsFunc(r, func(root string) bool { return fs.Within(path, root) }) {
 			return outside
 		}

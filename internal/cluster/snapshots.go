@@ -343,7 +343,7 @@ func (s *Saved) PutData(ctx context.Context, st Writer, copies int, d *taxonv1.D
 		return nil
 	}
 	dir := inFolder(s.root, name)
-	if fs.IsRemote(dir) {
+	if fs.Shared(dir) {
 		temp, err := os.MkdirTemp("", "taxon-restore-")
 		if err != nil {
 			return err

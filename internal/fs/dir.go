@@ -24,16 +24,6 @@ type OutDir struct {
 	removeParents func() // removes the parents that were made
 }
 
-// CreateDir begins the folder. What a killed process left at the working path is removed. It is
-// an error if a living process holds that path, or if it holds something that is not taxon's, or
-// if the folder exists, is not empty, and replace is not set. Parents are made as needed.
-func CreateDir(path string, replace bool) (*OutDir, error) {
-	if IsRemote(path) {
-		return createRemoteDir(path, replace)
-	}
-	return CreateDirOn(vfs.OS, path, replace)
-}
-
 // CreateDirOn is CreateDir for a folder of disk.
 func CreateDirOn(disk vfs.FS, path string, replace bool) (*OutDir, error) {
 	if path == "" {
@@ -69,7 +59,7 @@ func CreateDirOn(disk vfs.FS, path string, replace bool) (*OutDir, error) {
 func CheckFolder(path string) error {
 	switch filepath.Base(filepath.Clean(path)) {
 	case ".", "..", string(filepath.Separator):
-		if !IsRemote(path) {
+		if !Shared(path) {
 			return Inputf(path, 0, "is a folder that cannot be replaced: give the name of a new one, such as %s",
 				filepath.Join(path, "new"))
 		}
@@ -80,7 +70,7 @@ func CheckFolder(path string) error {
 // MakeParents makes the missing folders above path. undo removes those that are still empty, for
 // a caller that fails later. After an error nothing is left.
 func MakeParents(path string) (undo func(), err error) {
-	if IsRemote(path) { // made by whoever writes there
+	if Shared(path) { // made by whoever writes there
 		return func() {}, nil
 	}
 	return makeParents(vfs.OS, path)

@@ -46,7 +46,7 @@ func WriteOut(path string, stdout io.Writer, write func(*bufio.Writer) error) (e
 // whatever name, or is below it. Devices and pipes are never within anything, as writing to them
 // replaces nothing.
 func Overwrites(path, root string) bool {
-	if IsRemote(path) || IsRemote(root) {
+	if Shared(path) || Shared(root) {
 		return Within(path, root)
 	}
 	r, err := os.Stat(root)
@@ -82,7 +82,7 @@ func realPath(path string) string {
 // CheckWritable refuses a path next to which nothing can be written, before the work whose result
 // goes there. Paths on other machines are not checked here.
 func CheckWritable(out string) error {
-	if IsRemote(out) {
+	if Shared(out) {
 		return nil
 	}
 	parent := filepath.Dir(filepath.Clean(out))

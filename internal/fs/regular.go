@@ -2,7 +2,6 @@ package fs
 
 import (
 	"errors"
-	"io"
 	"os"
 
 	"taxon/internal/fs/vfs"
@@ -16,14 +15,4 @@ func OpenRegular(path string) (*os.File, error) {
 		err = Explain(path, err)
 	}
 	return f, err
-}
-
-// readRegular is os.ReadFile with OpenRegular.
-func readRegular(path string) ([]byte, error) {
-	f, err := OpenRegular(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"taxon/internal/fs/hdfs"
-	"taxon/internal/fs/vfs"
 )
 
 // publishPatience is how long a name node may be away when a folder is to be published. It may
@@ -21,20 +20,6 @@ const publishPatience = 5 * time.Minute
 
 // staleAge is the age from which a temporary folder counts as left by a killed process.
 const staleAge = 7 * 24 * time.Hour
-
-// createRemoteDir begins a folder of a Hadoop file system. It is filled on this machine (TMPDIR).
-// Commit copies it next to its place and renames it.
-func createRemoteDir(name string, replace bool) (*OutDir, error) {
-	d := &OutDir{disk: vfs.OS, name: name, target: Clean(name), replace: replace, remote: true, removeParents: func() {}}
-	if err := remotely(context.Background(), name, d.checkRemote); err != nil {
-		return nil, err
-	}
-	var err error
-	if d.work, d.lock, err = tempDir("hdfs"); err != nil {
-		return nil, err
-	}
-	return d, nil
-}
 
 // checkRemote refuses a target that Commit can't or must not replace, and places without write
 // permission, before hours of work go into the folder.
@@ -128,11 +113,10 @@ func (d *OutDir) sweep(f *hdfs.FS, name string) error {
 
 // publishRemote copies the folder next to its place, marks it as whole and renames it.
 func (d *OutDir) publishRemote() error {
-	f, name, err := dial(context.Background(), d.target, publishPatience)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
+	return remote{ctx: context.Background(), wait: publishPatience}.with(d.target, d.publishTo)
+}
+
+func (d *OutDir) publishTo(f *hdfs.FS, name string) error {
 	temp := d.tempName(name)
 	made, err := d.makeParents(f, path.Dir(name))
 	if err == nil {
@@ -177,48 +161,4 @@ func (d *OutDir) uploadMarked(f *hdfs.FS, temp, name string) error {
 		return err
 	}
 	return f.RemoveAll(old)
-}
-
-// Files writes small files to one file system, over one connection if that is a remote one. For
-// one goroutine. The zero value is ready.
-type Files struct{ remote *hdfs.FS }
-
-// Write writes a whole file in one atomic step. Its folder must exist, and be on the file system
-// of the first file.
-func (w *Files) Write(path string, data []byte) error {
-	if !IsRemote(path) {
-		return WriteFile(path, data)
-	}
-	l, err := hdfs.Parse(path)
-	if err != nil {
-		return Explain(path, err)
-	}
-	if w.remote == nil {
-		if w.remote, _, err = dial(context.Background(), path, 0); err != nil {
-			return err
-		}
-	}
-	return Explain(path, w.remote.WriteNew(l.Path, data))
-}
-
-// Close ends the connection.
-func (w *Files) Close() error {
-	if w.remote == nil {
-		return nil
-	}
-	return w.remote.Close()
-}
-
-// createRemoteFile begins a file of a Hadoop file system.
-func createRemoteFile(path string) (*OutFile, error) {
-	f, name, err := dial(context.Background(), path, 0)
-	if err != nil {
-		return nil, err
-	}
-	w, err := f.Create(name)
-	if err != nil {
-		f.Close()
-		return nil, explainNew(path, err)
-	}
-	return &OutFile{out: w, path: path}, nil
 }

@@ -113,8 +113,11 @@ func readManifest(dir string) (*Manifest, error) {
 	return m, nil
 }
 
+// WorkExt ends the name of a folder in which a model is trained.
+const WorkExt = ".train"
+
 // Unfinished is the folder next to a model's folder that holds its training until that has ended.
-func Unfinished(dir string) string { return fs.Clean(dir) + ".train" }
+func Unfinished(dir string) string { return fs.Clean(dir) + WorkExt }
 
 // IsUnfinished says whether dir is where a model will be whose training has not ended. What else
 // may be at Unfinished's path is the user's: it has neither the mark nor a training's description.

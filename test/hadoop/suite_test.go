@@ -270,7 +270,7 @@ func testErrors(t *testing.T, root string) {
 		{"file/below", "not a directory"}} {
 		path := fs.Join(root, c.name)
 		_, err := fs.Open(t.Context(), fs.Local{}, path)
-		if c.name == "file/below" && fs.IsRemote(root) {
+		if c.name == "file/below" && fs.Shared(root) {
 			c.want = "" // the name node says that access is denied
 		}
 		wantInput(t, err, path, c.want)
@@ -309,7 +309,7 @@ func testFolders(t *testing.T, root string) {
 		t.Fatal(err)
 	}
 	want := []string{"one", "two"}
-	if fs.IsRemote(root) {
+	if fs.Shared(root) {
 		want = []string{"_SUCCESS", "one", "two"}
 	}
 	nothingBut(t, dir, want...)
@@ -364,7 +364,7 @@ func testFetch(t *testing.T, root string) {
 		t.Errorf("%v, want %s", err, want)
 	}
 	done()
-	if fs.IsRemote(root) == fs.Exists(local) {
+	if fs.Shared(root) == fs.Exists(local) {
 		t.Error("done must remove a copy and nothing else")
 	}
 }
@@ -382,10 +382,10 @@ func testCancel(t *testing.T, root string) {
 		t.Fatal(err)
 	}
 	cancel()
-	if n, err := io.Copy(io.Discard, f); fs.IsRemote(root) && !errors.Is(err, context.Canceled) {
+	if n, err := io.Copy(io.Discard, f); fs.Shared(root) && !errors.Is(err, context.Canceled) {
 		t.Errorf("%d more bytes, %v", n, err)
 	}
-	if _, err := fs.Open(ctx, fs.Local{}, path); fs.IsRemote(root) && !errors.Is(err, context.Canceled) {
+	if _, err := fs.Open(ctx, fs.Local{}, path); fs.Shared(root) && !errors.Is(err, context.Canceled) {
 		t.Errorf("open: %v", err)
 	}
 }

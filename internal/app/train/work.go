@@ -2,8 +2,6 @@ package train
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,7 +23,8 @@ import (
 // while a training runs and after it was interrupted. One process owns it.
 type Work struct {
 	out  string
-	Path string // on this machine
+	// Path is on this machine, even for a model that goes to HDFS, as data are mapped into memory.
+	Path string
 	// folder of the checkpoint: Path, or next to a model in a Hadoop file system
 	Keep string
 	lock vfs.File
@@ -45,7 +44,7 @@ func OpenWork(out string, force bool) (*Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.Path, err = localWork(w.Keep); err != nil {
+	if w.Path, err = fs.Beside(out, model.WorkExt); err != nil {
 		return nil, fs.Explain(out, err)
 	}
 	if err := fs.Claimable(w.Path); err != nil {
@@ -117,20 +116,6 @@ func otherThan(dir string, names ...string) (string, error) {
 		return name, nil
 	}
 	return "", nil
-}
-
-// localWork returns the working folder itself. For a model that goes to a Hadoop file system it is one
-// in the user's cache: data are mapped into memory, so they must be on this machine.
-func localWork(keep string) (string, error) {
-	if !fs.IsRemote(keep) {
-		return keep, nil
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256([]byte(keep))
-	return filepath.Join(cache, "taxon", hex.EncodeToString(sum[:8])+".train"), nil
 }
 
 // Join returns a path within the folder.

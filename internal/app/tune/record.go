@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -306,7 +305,7 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on
 
 // anywhere turns a path into a quoted one that is valid from any folder.
 func anywhere(path string) string {
-	if whole, err := filepath.Abs(path); err == nil && !fs.IsRemote(path) {
+	if whole, err := fs.Abs(path); err == nil {
 		path = whole
 	}
 	return strconv.Quote(path)

@@ -172,7 +172,7 @@ const (
 // coordinator has announced itself. It uses the certificates next to the file, unless others were
 // given. forget removes their copies.
 func (o *Options) findRemote(ctx context.Context) (forget func(), err error) {
-	if !fs.IsRemote(o.Coordinator) {
+	if !cluster.IsPlace(o.Coordinator) {
 		return func() {}, nil
 	}
 	switch _, err := cluster.ReadPlace(ctx, o.Coordinator); {

@@ -224,11 +224,9 @@ func (o *Settings) wanted() (*Wanted, error) {
 		w.Store = []string{"--memory", memoryStoreSize}
 	}
 	for _, r := range o.Roots {
-		abs := r
-		if !fs.IsRemote(r) {
-			if abs, err = filepath.Abs(r); err != nil {
-				return nil, err
-			}
+		abs, err := fs.Abs(r)
+		if err != nil {
+			return nil, err
 		}
 		w.Coordinator = append(w.Coordinator, "--data-root", abs)
 		w.Worker = append(w.Worker, "--data-root", abs)

@@ -73,10 +73,8 @@ func kindOf(head []byte) error {
 // seekable returns a file of a binary format with random access: the path itself if it begins as the
 // format does, else a copy of what f reads, if that does.
 func seekable(f *fs.File, path, format string) (*os.File, int64, error) {
-	if !fs.IsRemote(path) {
-		if info, err := fs.Stat(path); err == nil && info.Mode()&os.ModeDevice != 0 {
-			return nil, 0, errors.New("is a device, and no file")
-		}
+	if info, err := fs.Stat(path); err == nil && info.Mode()&os.ModeDevice != 0 {
+		return nil, 0, errors.New("is a device, and no file")
 	}
 	magic := binaryKinds[format].magic
 	file, err := fs.OpenRegular(path)

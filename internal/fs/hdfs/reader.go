@@ -20,13 +20,18 @@ const (
 	ahead   = 1 // fetched ranges that wait to be read
 )
 
-// Reader reads a file from beginning to end. Ranges are fetched in parallel and in advance, and
-// again if a data node or name node dies. If the file is replaced meanwhile, that is an error,
-// never a mixture.
+// Reader reads a file, from beginning to end or parts of it in any order. Read has ranges fetched in
+// parallel and in advance. What a dying data node or name node loses is fetched again. If the file is
+// replaced meanwhile, that is an error, never a mixture. For one goroutine.
 type Reader struct {
-	fs     *FS
+	fs   *FS
+	name string
+	info os.FileInfo
+	// parts fetches for ReadAt. It is nil before the first call.
+	parts *fetcher
+
+	// What follows is for Read. cancel is nil before the first call.
 	cancel context.CancelFunc
-	info   os.FileInfo
 	order  chan *span // in the order of reading
 	free   chan []byte
 	cur    *span
@@ -42,7 +47,7 @@ type span struct {
 	done   chan error
 }
 
-// Open begins to read a file. The Reader owns f and closes it.
+// Open opens a file. The Reader owns f and closes it.
 func (f *FS) Open(name string) (*Reader, error) {
 	info, err := f.Stat(name)
 	if err != nil {
@@ -51,9 +56,14 @@ func (f *FS) Open(name string) (*Reader, error) {
 	if info.IsDir() {
 		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
 	}
-	ctx, cancel := context.WithCancel(f.ctx)
-	r := &Reader{fs: f, cancel: cancel, info: info}
-	workers := int(min(readers, (info.Size()+rangeBytes-1)/rangeBytes))
+	return &Reader{fs: f, name: name, info: info}, nil
+}
+
+// start begins to fetch ranges for Read.
+func (r *Reader) start() {
+	ctx, cancel := context.WithCancel(r.fs.ctx)
+	r.cancel = cancel
+	workers := int(min(readers, (r.info.Size()+rangeBytes-1)/rangeBytes))
 	r.order = make(chan *span, readers+ahead)
 	r.free = make(chan []byte, readers+ahead)
 	for range readers + ahead {
@@ -63,16 +73,15 @@ func (f *FS) Open(name string) (*Reader, error) {
 	r.group.Add(1 + workers)
 	go r.plan(ctx, work)
 	for i := range workers {
-		w := &fetcher{name: name, info: info}
-		if i == 0 {
-			w.fs = f
+		w := &fetcher{name: r.name, info: r.info}
+		if i == 0 && r.parts == nil {
+			w.fs = r.fs
 		}
 		go func() {
 			defer r.group.Done()
-			w.run(ctx, f.loc, work)
+			w.run(ctx, r.fs.loc, work)
 		}()
 	}
-	return r, nil
 }
 
 // Size is the file's length when it was opened.
@@ -107,6 +116,9 @@ func (r *Reader) plan(ctx context.Context, work chan<- *span) {
 
 // Read implements io.Reader.
 func (r *Reader) Read(p []byte) (int, error) {
+	if r.cancel == nil && r.err == nil {
+		r.start()
+	}
 	for len(r.rest) == 0 && r.err == nil {
 		if r.cur != nil {
 			r.free <- r.cur.buf
@@ -132,12 +144,34 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// ReadAt implements io.ReaderAt.
+func (r *Reader) ReadAt(p []byte, offset int64) (int, error) {
+	if offset < 0 || offset+int64(len(p)) > r.Size() {
+		return 0, io.ErrUnexpectedEOF
+	}
+	if r.parts == nil {
+		r.parts = &fetcher{name: r.name, info: r.info}
+		if r.cancel == nil { // else a fetcher of Read's has the connection
+			r.parts.fs = r.fs
+		}
+	}
+	if err := r.parts.fetch(r.fs.ctx, r.fs.loc, &span{offset: offset, buf: p}); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
 // Close ends the reading and closes the file system.
 func (r *Reader) Close() error {
 	r.err, r.rest = os.ErrClosed, nil
-	r.cancel()
-	r.fs.closeConns() // interrupts fetches
-	r.group.Wait()
+	if r.cancel != nil {
+		r.cancel()
+		r.fs.closeConns() // interrupts fetches
+		r.group.Wait()
+	}
+	if r.parts != nil {
+		r.parts.close(r.parts.fs != r.fs)
+	}
 	return r.fs.Close()
 }
 
@@ -155,6 +189,11 @@ func (w *fetcher) run(ctx context.Context, l Location, work <-chan *span) {
 	for s := range work {
 		s.done <- w.fetch(ctx, l, s)
 	}
+	w.close(own)
+}
+
+// close ends the fetching, and the connection if it is the fetcher's own.
+func (w *fetcher) close(own bool) {
 	if w.file != nil {
 		w.file.Close()
 	}
@@ -214,42 +253,4 @@ func sameFile(a, b os.FileInfo) bool {
 		return false
 	}
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && !a.IsDir()
-}
-
-// Ranges reads parts of a file in any order. Like Reader it survives dying nodes, and reports a
-// file that is replaced meanwhile. For one goroutine.
-type Ranges struct{ w fetcher }
-
-// OpenRanges begins to read parts of a file. Ranges owns f and closes it.
-func (f *FS) OpenRanges(name string) (*Ranges, error) {
-	info, err := f.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
-		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
-	}
-	return &Ranges{fetcher{fs: f, name: name, info: info}}, nil
-}
-
-// Size is the file's length when it was opened.
-func (r *Ranges) Size() int64 { return r.w.info.Size() }
-
-// ReadAt implements io.ReaderAt.
-func (r *Ranges) ReadAt(p []byte, offset int64) (int, error) {
-	if offset < 0 || offset+int64(len(p)) > r.Size() {
-		return 0, io.ErrUnexpectedEOF
-	}
-	if err := r.w.fetch(r.w.fs.ctx, r.w.fs.loc, &span{offset: offset, buf: p}); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// Close ends the reading and closes the file system.
-func (r *Ranges) Close() error {
-	if r.w.file != nil {
-		r.w.file.Close()
-	}
-	return r.w.fs.Close()
 }

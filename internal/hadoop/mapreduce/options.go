@@ -89,14 +89,11 @@ func (o *Options) Check() error {
 // StateDir is the state folder of a training with working folder keep.
 func (o *Options) StateDir(keep string) (string, error) {
 	dir := cmp.Or(o.State, fs.Join(keep, "mapreduce"))
-	if o.Runner == RunnerYARN && !fs.IsRemote(dir) {
+	if o.Runner == RunnerYARN && !fs.Shared(dir) {
 		return "", fs.Inputf("", 0, "‹runner=yarn›: the cluster's machines do not see %s: add "+
 			"‹state=hdfs://host:port/folder›, or give ‹out› there", dir)
 	}
-	if fs.IsRemote(dir) {
-		return fs.Clean(dir), nil
-	}
-	return filepath.Abs(dir)
+	return fs.Abs(dir)
 }
 
 // NewRunner is the chosen runner, for a training with so many threads on this machine, and with

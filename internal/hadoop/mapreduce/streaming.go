@@ -146,7 +146,7 @@ func (s *Streaming) ship(ctx context.Context, state string) error {
 	if err := shipFile(ctx, s.Binary, fs.Join(state, binaryName)); err != nil {
 		return err
 	}
-	if !fs.IsRemote(s.Data) {
+	if !fs.Shared(s.Data) {
 		if err := shipFolder(ctx, s.Data, fs.Join(state, dataName)); err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func (s *Streaming) arguments(j *Job) []string {
 	}
 	if s.YARN {
 		data := s.Data
-		if !fs.IsRemote(data) {
+		if !fs.Shared(data) {
 			data = fs.Join(j.State, dataName)
 		}
 		out = append(out, "-files", hadoopURI(fs.Join(j.State, binaryName))+"#"+binaryName+","+hadoopURI(data)+"#"+dataName)

@@ -5,8 +5,6 @@ package driver
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -78,7 +76,7 @@ func (d *Driver) Accepted() {
 		return
 	}
 	d.told = true
-	if at, err := filepath.Abs(d.Out); err == nil && !fs.IsRemote(d.Out) { // the reader may be in another folder
+	if at, err := fs.Abs(d.Out); err == nil { // the reader may be in another folder
 		d.Out = at
 	}
 	b, err := json.MarshalIndent(Info{Job: d.Job, Coordinator: d.addr, PID: os.Getpid(), Log: logFile(d.Dir), Out: d.Out},
@@ -120,15 +118,11 @@ func (d *Driver) End(document func(job string, last *taxonv1.JobStatus) any) {
 
 // Dir is the folder of the log and address of the driver that makes the model out.
 func Dir(out string) (string, error) {
-	if !fs.IsRemote(out) {
-		return filepath.Abs(fs.Clean(out) + ".driver")
-	}
-	cache, err := os.UserCacheDir()
+	dir, err := fs.Beside(out, ".driver")
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte(fs.Clean(out)))
-	return filepath.Join(cache, "taxon", hex.EncodeToString(sum[:8])+".driver"), nil
+	return filepath.Abs(dir)
 }
 
 // EarlyEnd is the error of a driver that ended before Hadoop accepted a job.
