@@ -86,7 +86,7 @@ func (s *search) search(ctx context.Context) (r *Table, err error) {
 		}
 	}
 	if !r.TimeUp {
-		_ = fs.RemoveAll(s.record.join(statesDir)) // nothing begins at them any more
+		_ = s.record.disk.RemoveAll(s.record.join(statesDir)) // nothing begins at them any more
 	}
 	return r, nil
 }
@@ -139,7 +139,7 @@ func (s *search) train(ctx context.Context, r *Table) error {
 			made.MaxTime = strconv.FormatFloat(math.Ceil(max(left*s.clock.secondsRatio, 1)), 'g', -1, 64)
 		}
 	}
-	old, path := madeOf(ctx, s.record), s.record.join(madeFile)
+	old, path := madeOf(s.record), s.record.join(madeFile)
 	switch {
 	case old == nil || !old.Point.Equal(made.Point) || old.Report != nil && old.Capped &&
 		old.Report.StoppedBy == method.StoppedByMaxTime:
@@ -150,7 +150,7 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	if made.MaxTime != "" {
 		o.Said["max-time"] = made.MaxTime
 	}
-	if err := writeJSON(path, &made); err != nil {
+	if err := s.record.writeJSON(path, &made); err != nil {
 		return err
 	}
 	var report *model.Report
@@ -171,7 +171,7 @@ func (s *search) train(ctx context.Context, r *Table) error {
 		s.ui.Warn("%s: ‹time› ended its training before the tolerance asked for: the same command goes on, and %s says "+
 			"what to train with more time", o.Out, s.record.join(jobFile))
 	}
-	return errors.Join(writeJSON(path, &made), writeJSON(s.record.join(tableFile), r))
+	return errors.Join(s.record.writeJSON(path, &made), s.record.writeJSON(s.record.join(tableFile), r))
 }
 
 // writing is how many seconds are reserved for anything unforeseen, and writeRate how many bytes
@@ -186,7 +186,7 @@ func (s *search) lastTime(ctx context.Context, r *Table) (least, after float64) 
 	if r.Sample {
 		number = s.folds.sample
 	}
-	results, err := s.record.results(ctx, []Point{r.Options}, number)
+	results, err := s.record.results([]Point{r.Options}, number)
 	if err != nil || results == nil {
 		return 0, writing
 	}
@@ -209,9 +209,9 @@ type made struct {
 }
 
 // madeOf reads the description of the model in the folder, finished or not; nil: there is none.
-func madeOf(ctx context.Context, r record) *made {
+func madeOf(r record) *made {
 	var m made
-	if there, err := readJSON(ctx, r.join(madeFile), &m); !there || err != nil {
+	if there, err := r.readJSON(r.join(madeFile), &m); !there || err != nil {
 		return nil
 	}
 	return &m
@@ -245,7 +245,7 @@ type search struct {
 // open reads structure and data, deals out the folds and takes the folder. Only one process at a
 // time searches in a folder.
 func open(ctx context.Context, o *Options, ui progress.Reporter) (_ *search, err error) {
-	s := &search{o: o, ui: ui, record: record{o.Train.Out}, clock: newClock(o.Time)}
+	s := &search{o: o, ui: ui, record: recordIn(ctx, o.Train.Out), clock: newClock(o.Time)}
 	if s.goal, err = goalOf(o.Goal); err != nil {
 		return nil, err
 	}
@@ -271,13 +271,13 @@ func open(ctx context.Context, o *Options, ui progress.Reporter) (_ *search, err
 	if s.meter, err = newMeter(s); err != nil {
 		return nil, err
 	}
-	if err := s.record.begin(ctx, s.identity(), o.Train.Force); err != nil {
+	if err := s.record.begin(s.identity(), o.Train.Force); err != nil {
 		return nil, err
 	}
 	var before struct {
 		Goal string `json:"goal"`
 	}
-	if there, err := readJSON(ctx, s.record.join(tableFile), &before); there && err == nil && before.Goal != s.goal.Key {
+	if there, err := s.record.readJSON(s.record.join(tableFile), &before); there && err == nil && before.Goal != s.goal.Key {
 		ui.Warn("%s was searched for the best %s: its trainings are measured by %s now, and its job file "+
 			"and model are replaced", o.Train.Out, before.Goal, s.goal.Key)
 	}
@@ -496,7 +496,7 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 
 // row measures together the rows of all folds on which a point was tried.
 func (s *search) row(ctx context.Context, p Point, from int, results []*result) (*TablePoint, error) {
-	whole, err := s.meter.over(ctx, p, from, from+len(results))
+	whole, err := s.meter.over(p, from, from+len(results))
 	if err != nil {
 		return nil, err
 	}
@@ -507,7 +507,7 @@ func (s *search) row(ctx context.Context, p Point, from int, results []*result) 
 	for _, r := range results {
 		v, ok := s.goal.Of(r.Measures)
 		if !ok { // the record does not name it
-			fold, err := s.meter.over(ctx, p, r.Fold, r.Fold+1)
+			fold, err := s.meter.over(p, r.Fold, r.Fold+1)
 			if err != nil {
 				return nil, err
 			}
@@ -583,7 +583,7 @@ func (s *search) interrupted(ctx context.Context, err error) error {
 		return err
 	}
 	best := ""
-	if path := s.record.join(jobFile); fs.Exists(path) {
+	if path := s.record.join(jobFile); s.record.has(path) {
 		best = fmt.Sprintf("; the best point so far is in %s", path)
 	}
 	if s.o.Cluster != nil {

@@ -11,7 +11,6 @@ import (
 	"taxon/internal/app/engine"
 	"taxon/internal/app/train"
 	"taxon/internal/cluster/jobs"
-	"taxon/internal/fs"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -70,7 +69,7 @@ type trialOptions struct {
 // old: they were recorded, and had at least half of the time that is allowed now.
 func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []Point,
 	o trialOptions) (results []*result, old bool, err error) {
-	results, err = t.record.results(ctx, points, h.number)
+	results, err = t.record.results(points, h.number)
 	if err != nil || results != nil && (results[0].StoppedBy != method.StoppedByMaxTime ||
 		results[0].Seconds > o.seconds/2) {
 		return results, true, err
@@ -87,9 +86,9 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 	begin := "" // "", or the state in which another training ended
 	switch {
 	case t.engine == nil: // on a cluster a training begins at zero
-	case results != nil && fs.Exists(end): // continue where the time had cut it short
+	case results != nil && t.record.has(end): // continue where the time had cut it short
 		begin, short = end, results[0].outcome
-	case o.before != nil && fs.Exists(t.record.state(*o.before, h.number)):
+	case o.before != nil && t.record.has(t.record.state(*o.before, h.number)):
 		begin = t.record.state(*o.before, h.number)
 	}
 	results = nil
@@ -127,9 +126,9 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 			return nil, false, err
 		}
 	}
-	_ = fs.RemoveAll(t.record.checkpoint(job))
+	_ = t.record.disk.RemoveAll(t.record.checkpoint(job))
 	if begin != "" && !(begin == end && leaves) { // nothing begins there any more
-		_ = fs.RemoveAll(begin)
+		_ = t.record.disk.RemoveAll(begin)
 	}
 	return results, false, nil
 }
