@@ -6,14 +6,11 @@ import (
 	"io"
 	iofs "io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"taxon/internal/fs/hdfs"
 	"taxon/internal/fs/vfs"
 )
 
@@ -188,52 +185,4 @@ func (l local) WriteFile(name string, data []byte) error {
 		return err
 	}
 	return f.Commit()
-}
-
-func (l local) Match(pattern string) ([]string, error) {
-	found, err := l.glob(pattern)
-	if errors.Is(err, filepath.ErrBadPattern) {
-		return nil, Inputf(pattern, 0, "not a pattern: %w", err)
-	}
-	return slices.DeleteFunc(found, func(p string) bool {
-		info, err := l.disk.Stat(p)
-		return err == nil && info.IsDir() || hdfs.Hidden(filepath.Base(p)) && !hdfs.Hidden(filepath.Base(pattern))
-	}), err
-}
-
-// glob lists what matches a pattern on this machine, like filepath.Glob. But filepath.Glob passes
-// over folders that it can't list, so that a training would silently lack files. Here that is an
-// error with the folder's name.
-func (l local) glob(pattern string) ([]string, error) {
-	if !hdfs.HasGlob(pattern) {
-		if _, err := l.disk.Lstat(pattern); err != nil {
-			return nil, nil
-		}
-		return []string{pattern}, nil
-	}
-	dir, last := filepath.Split(pattern)
-	if _, err := filepath.Match(last, ""); err != nil {
-		return nil, err
-	}
-	dirs, err := l.glob(filepath.Clean(dir))
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, d := range dirs {
-		entries, err := l.disk.ReadDir(d)
-		if errors.Is(err, iofs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-			continue
-		}
-		if err != nil {
-			return nil, Explain(d, err)
-		}
-		for _, e := range entries {
-			if ok, _ := filepath.Match(last, e.Name()); ok {
-				out = append(out, filepath.Join(d, e.Name()))
-			}
-		}
-	}
-	slices.Sort(out)
-	return out, nil
 }

@@ -9,8 +9,6 @@ import (
 	"os"
 	"sync/atomic"
 	"syscall"
-
-	"taxon/internal/fs/hdfs"
 )
 
 // Stdin is the path that means standard input.
@@ -87,7 +85,7 @@ func Open(ctx context.Context, src Source, path string) (*File, error) {
 	if _, ok := src.(Local); !ok || err == nil {
 		return f, err
 	}
-	if !errors.Is(err, syscall.EISDIR) && !(errors.Is(err, iofs.ErrNotExist) && hdfs.HasGlob(path)) {
+	if !errors.Is(err, syscall.EISDIR) && !(errors.Is(err, iofs.ErrNotExist) && hasGlob(path)) {
 		return nil, err
 	}
 	disk, done := Keep(ctx, path)

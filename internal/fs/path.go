@@ -98,6 +98,14 @@ func Beside(path, ext string) (string, error) {
 	return filepath.Join(cache, "taxon", hex.EncodeToString(sum[:8])+ext), nil
 }
 
+// hasGlob says whether a path is a pattern. The host of one in HDFS may have brackets.
+func hasGlob(path string) bool {
+	if rest, ok := strings.CutPrefix(path, Scheme); ok {
+		_, path, _ = strings.Cut(rest, "/")
+	}
+	return strings.ContainsAny(path, "*?[")
+}
+
 // Within says whether one path in HDFS is another or is below it.
 func Within(path, root string) bool {
 	a, b := Clean(path), Clean(root)

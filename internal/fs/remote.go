@@ -84,27 +84,6 @@ func (r remote) ReadDir(path string) (entries []iofs.DirEntry, err error) {
 	return entries, err
 }
 
-func (r remote) Match(pattern string) (out []string, err error) {
-	l, err := hdfs.Parse(pattern)
-	if err != nil {
-		return nil, Explain(pattern, err)
-	}
-	err = r.with(pattern, func(f *hdfs.FS, _ string) error {
-		found, err := f.Glob(l.Path)
-		for _, p := range found {
-			info, err := f.Stat(p)
-			if err != nil {
-				return Explain(l.With(p), err)
-			}
-			if !info.IsDir() {
-				out = append(out, l.With(p))
-			}
-		}
-		return err
-	})
-	return out, err
-}
-
 // open opens a file over a connection of its own.
 func (r remote) open(path string) (*remoteFile, error) {
 	f, name, err := r.dial(path)

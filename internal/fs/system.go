@@ -6,6 +6,8 @@ import (
 	"io"
 	iofs "io/fs"
 	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,8 +25,6 @@ type FS interface {
 	Stat(name string) (iofs.FileInfo, error)
 	// ReadDir lists a folder, sorted by name.
 	ReadDir(name string) ([]iofs.DirEntry, error)
-	// Match lists the files that match a pattern, but hidden ones.
-	Match(pattern string) ([]string, error)
 	// Open opens a regular file. A pipe, a device or a socket in its place is refused.
 	Open(name string) (Regular, error)
 	// Input opens whatever can be read from beginning to end, also a pipe, for whose writer it waits. The
@@ -213,14 +213,65 @@ func expand(disk FS, path string) ([]string, error) {
 		return partsOf(disk, path)
 	case err == nil:
 		return []string{path}, nil
-	case !errors.Is(err, iofs.ErrNotExist) || !hdfs.HasGlob(path):
+	case !errors.Is(err, iofs.ErrNotExist) || !hasGlob(path):
 		return nil, Explain(path, err)
 	}
-	found, err := disk.Match(path)
+	found, err := match(disk, path, true)
+	if errors.Is(err, filepath.ErrBadPattern) {
+		return nil, Inputf(path, 0, "not a pattern: %w", err)
+	}
 	if err == nil && len(found) == 0 {
 		err = &InputError{Path: path, Msg: "no file matches", Err: iofs.ErrNotExist}
 	}
 	return found, err
+}
+
+// match lists what matches a pattern, by name. Names that begin with _ or . match only what begins so, as with
+// Hadoop's tools. files leaves out folders. A folder that can't be listed is an error, so that no
+// training silently lacks files.
+func match(disk FS, pattern string, files bool) (out []string, err error) {
+	dir, last := Dir(pattern), path.Base(pattern)
+	if !hasGlob(pattern) || dir == pattern {
+		return []string{pattern}, nil
+	}
+	if _, err := filepath.Match(last, ""); err != nil {
+		return nil, err
+	}
+	dirs, err := match(disk, dir, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range dirs {
+		entries, err := disk.ReadDir(d)
+		switch {
+		case errors.Is(err, iofs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+			continue
+		case errors.Is(err, iofs.ErrPermission):
+			return nil, &InputError{Path: d, Msg: "the folder may not be listed: check its owner and mode, or give a pattern " +
+				"that leaves it out", Err: err}
+		case err != nil:
+			return nil, Explain(d, err)
+		}
+		for _, e := range entries {
+			if ok, _ := filepath.Match(last, e.Name()); !ok || hdfs.Hidden(e.Name()) && !hdfs.Hidden(last) {
+				continue
+			}
+			if at := Join(d, e.Name()); !files || !leadsToDir(disk, at, e) {
+				out = append(out, at)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// leadsToDir says whether an entry is a folder or a link to one.
+func leadsToDir(disk FS, path string, e iofs.DirEntry) bool {
+	if e.Type()&iofs.ModeSymlink == 0 {
+		return e.IsDir()
+	}
+	info, err := disk.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // partsOf lists a folder's part files.

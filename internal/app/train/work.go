@@ -22,7 +22,7 @@ import (
 // Work is the folder next to the model's place that holds the ingested data and the checkpoint,
 // while a training runs and after it was interrupted. One process owns it.
 type Work struct {
-	out  string
+	out string
 	// Path is on this machine, even for a model that goes to HDFS, as data are mapped into memory.
 	Path string
 	// folder of the checkpoint: Path, or next to a model in a Hadoop file system

@@ -32,7 +32,9 @@ type record struct {
 }
 
 // recordIn returns the record of a search in dir. It can be written after ctx has ended.
-func recordIn(ctx context.Context, dir string) record { return record{fs.For(context.WithoutCancel(ctx), dir), dir} }
+func recordIn(ctx context.Context, dir string) record {
+	return record{fs.For(context.WithoutCancel(ctx), dir), dir}
+}
 
 // Names within the folder.
 const (
@@ -202,7 +204,9 @@ func (r record) results(points []Point, fold int) ([]*result, error) {
 }
 
 // keep writes a result. From then on the training counts as done.
-func (r record) keep(one *result) error { return r.writeJSON(r.file(one.Point, one.Fold, ".json"), one) }
+func (r record) keep(one *result) error {
+	return r.writeJSON(r.file(one.Point, one.Fold, ".json"), one)
+}
 
 // finished counts the results.
 func (r record) finished() (n int) {
