@@ -161,7 +161,7 @@ func MakeRoots(dirs []string) (Roots, error) {
 		if err != nil {
 			return nil, fmt.Errorf("data root %s: %w", d, err)
 		}
-		if info, err := os.Stat(real); err != nil || !info.IsDir() {
+		if info, err := fs.Stat(real); err != nil || !info.IsDir() {
 			return nil, fmt.Errorf("data root %s: must be a folder", d)
 		}
 		r = append(r, real)
@@ -201,17 +201,17 @@ func (r Roots) Check(path string) error {
 	if err != nil || !r.hold(real) {
 		return outside
 	}
-	entries, err := os.ReadDir(real)
+	names, err := fs.ReadDirNames(real)
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		file, err := filepath.EvalSymlinks(filepath.Join(real, e.Name()))
+	for _, name := range names {
+		file, err := filepath.EvalSymlinks(filepath.Join(real, name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue // a dangling link
 		}
 		if err != nil || !r.hold(file) {
-			return fmt.Errorf("%s: a link leads outside the data roots", filepath.Join(path, e.Name()))
+			return fmt.Errorf("%s: a link leads outside the data roots", filepath.Join(path, name))
 		}
 	}
 	return nil

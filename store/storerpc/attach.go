@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"taxon/internal/fs/vfs"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -50,7 +51,7 @@ func (s *shard) attached(ctx context.Context) string {
 	case err != nil && (away(fromStatus(s.name, "attach", err)) || ctx.Err() != nil):
 		return "" // asked again the next time
 	case err == nil && filepath.IsAbs(r.Folder) && inboxName.MatchString(r.Proof):
-		if info, err := os.Lstat(filepath.Join(r.Folder, inboxFolder, r.Proof)); err == nil && info.Mode().IsRegular() {
+		if info, err := vfs.OS.Lstat(filepath.Join(r.Folder, inboxFolder, r.Proof)); err == nil && info.Mode().IsRegular() {
 			a.folder = r.Folder
 		}
 	}
@@ -109,7 +110,7 @@ func (s *shard) adopt(ctx context.Context, values []store.Checksummed, positions
 // scratch is a file in a shard's inbox. One is kept for the next Put, as its pages are in memory.
 // The shard removes what a killed client leaves.
 type scratch struct {
-	file *os.File
+	file vfs.File
 	path string
 }
 
@@ -132,7 +133,7 @@ func (f *scratch) write(values []store.Checksummed, positions []int32) error {
 // remove removes the file. It does nothing for nil.
 func (f *scratch) remove() {
 	if f != nil {
-		_ = os.Remove(f.path) // the shard removes it otherwise
+		_ = vfs.OS.Remove(f.path) // the shard removes it otherwise
 		_ = f.file.Close()
 	}
 }
@@ -143,7 +144,7 @@ func (s *shard) takeScratch(folder string) (*scratch, error) {
 		return f, nil
 	}
 	path := filepath.Join(folder, inboxFolder, newName())
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := vfs.OS.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +172,7 @@ func (s *shard) read(ctx context.Context, keys []store.Key, positions []int32, o
 	if err != nil || len(at.File) != n || len(at.Offset) != n || len(at.Bytes) != n || len(at.Crc32C) != n {
 		return positions
 	}
-	files := opened{folder: folder, names: at.Files, files: make([]*os.File, len(at.Files))}
+	files := opened{folder: folder, names: at.Files, files: make([]vfs.File, len(at.Files))}
 	defer files.close()
 	for i, p := range positions {
 		if ctx.Err() != nil || s.limits.CheckValue("get", keys[p], at.Bytes[i]) != nil ||
@@ -198,7 +199,7 @@ func (s *shard) read(ctx context.Context, keys []store.Key, positions []int32, o
 type opened struct {
 	folder string
 	names  []string
-	files  []*os.File // nil: not yet
+	files  []vfs.File // nil: not yet
 	missed bool       // a file could not be opened
 }
 

@@ -4,10 +4,11 @@ package storerpc
 
 import (
 	"errors"
-	"os"
+
+	"taxon/internal/fs/vfs"
 )
 
-func openPlain(string) (*os.File, error) { return nil, errors.ErrUnsupported }
+func openPlain(string) (vfs.File, error) { return nil, errors.ErrUnsupported }
 
 // shortCircuits says whether this system has what a short circuit needs.
 const shortCircuits = false

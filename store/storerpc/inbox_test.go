@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"taxon/internal/fs/vfs"
 	"taxon/store"
 )
 
@@ -71,15 +72,15 @@ func TestSweep(t *testing.T) {
 // TestOpenedBlocksNever: a client opens plain files alone, below the shard's folder.
 func TestOpenedBlocksNever(t *testing.T) {
 	folder := t.TempDir()
-	for _, make := range []func(path string) error{
+	for _, put := range []func(path string) error{
 		func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		func(path string) error { return os.Symlink("/dev/zero", path) },
 		func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
-		if err := make(filepath.Join(folder, "x")); err != nil {
+		if err := put(filepath.Join(folder, "x")); err != nil {
 			t.Fatal(err)
 		}
-		o := opened{folder: folder, names: []string{"x", "../x", "/dev/zero"}, files: []*os.File{nil, nil, nil}}
+		o := opened{folder: folder, names: []string{"x", "../x", "/dev/zero"}, files: make([]vfs.File, 3)}
 		for file := range uint32(5) {
 			if data, err := o.read(file, 0, 8); err == nil {
 				t.Errorf("file %d: read %v", file, data)

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+
+	"taxon/internal/fs/vfs"
 )
 
 // openPlain opens a file that the other side made. It accepts no link, and nothing that blocks.
-func openPlain(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+func openPlain(path string) (vfs.File, error) {
+	f, err := vfs.OS.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"taxon/internal/fs/vfs"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -191,19 +191,19 @@ func newName() string {
 }
 
 // ClearInbox removes what clients left in the folder of a shard that is not being served.
-func ClearInbox(folder string) error { return os.RemoveAll(filepath.Join(folder, inboxFolder)) }
+func ClearInbox(folder string) error { return vfs.OS.RemoveAll(filepath.Join(folder, inboxFolder)) }
 
 // attach returns the name of the file that proves to a client that it sees this folder.
 func (in *inbox) attach() (proof string, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	dir := filepath.Join(in.folder, inboxFolder)
-	if _, err := os.Lstat(filepath.Join(dir, in.proof)); in.proof == "" || err != nil { // or somebody has removed it
-		if err := errors.Join(ClearInbox(in.folder), os.Mkdir(dir, 0o700)); err != nil {
+	if _, err := vfs.OS.Lstat(filepath.Join(dir, in.proof)); in.proof == "" || err != nil { // or somebody has removed it
+		if err := errors.Join(ClearInbox(in.folder), vfs.OS.Mkdir(dir, 0o700)); err != nil {
 			return "", err
 		}
 		name := newName()
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+		if err := vfs.WriteNew(vfs.OS, filepath.Join(dir, name), nil, 0o600); err != nil {
 			return "", err
 		}
 		in.proof = name
@@ -224,10 +224,10 @@ func (in *inbox) sweep(full bool) {
 	}
 	in.swept = time.Now()
 	dir := filepath.Join(in.folder, inboxFolder)
-	entries, _ := os.ReadDir(dir) // otherwise the next sweep reads it
+	entries, _ := vfs.OS.ReadDir(dir) // otherwise the next sweep reads it
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && e.Name() != in.proof && time.Since(info.ModTime()) > idle {
-			_ = os.Remove(filepath.Join(dir, e.Name()))
+			_ = vfs.OS.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 )
@@ -169,7 +170,7 @@ func availableMemory() int64 { return procBytes("/proc/meminfo", "MemAvailable:"
 
 // procBytes returns a number of kB in a file of /proc, in bytes. It is 0 on systems without /proc.
 func procBytes(file, name string) (bytes int64) {
-	data, _ := os.ReadFile(file)
+	data, _ := vfs.ReadFile(vfs.OS, file)
 	_, rest, _ := strings.Cut(string(data), name)
 	_, _ = fmt.Sscan(rest, &bytes)
 	return bytes << 10

@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 
 	"taxon/internal/app/train"
 	"taxon/internal/data/taxonomy"
+	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
@@ -68,7 +68,7 @@ func newMeter(s *search) (*meter, error) {
 func (m *meter) measure(ctx context.Context, t *train.Training, write func(dir string) error, h *heldFold,
 	results []*result) error {
 	dir := m.work.Join(results[0].Name() + fmt.Sprintf("-%d", h.number))
-	defer os.RemoveAll(dir)
+	defer fs.RemoveAll(dir)
 	if err := write(dir); err != nil {
 		return err
 	}

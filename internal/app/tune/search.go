@@ -277,7 +277,8 @@ func open(ctx context.Context, o *Options, ui progress.Reporter) (_ *search, err
 	var before struct {
 		Goal string `json:"goal"`
 	}
-	if there, err := s.record.readJSON(s.record.join(tableFile), &before); there && err == nil && before.Goal != s.goal.Key {
+	there, err := s.record.readJSON(s.record.join(tableFile), &before)
+	if there && err == nil && before.Goal != s.goal.Key {
 		ui.Warn("%s was searched for the best %s: its trainings are measured by %s now, and its job file "+
 			"and model are replaced", o.Train.Out, before.Goal, s.goal.Key)
 	}

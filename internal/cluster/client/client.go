@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	iofs "io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/cluster/secure"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -200,7 +200,7 @@ func (o *Options) findRemote(ctx context.Context) (forget func(), err error) {
 		}
 		if err == nil {
 			*to = filepath.Join(temp, name)
-			err = os.WriteFile(*to, data, 0o600)
+			err = vfs.WriteNew(vfs.OS, *to, data, 0o600)
 		}
 		if err != nil {
 			forget()

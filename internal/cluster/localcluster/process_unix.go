@@ -44,10 +44,10 @@ func Running(dir string) bool { return vfs.Locked(lockPath(dir)) }
 // Detach starts a supervisor in a session of its own, without a terminal, with its output in the
 // folder's logs. The caller may wait for the process.
 func Detach(program, dir string, args ...string) (*exec.Cmd, error) {
-	if err := os.MkdirAll(LogDir(dir), 0o755); err != nil {
+	if err := fs.MkdirMode(LogDir(dir), 0o755); err != nil {
 		return nil, fs.Explain(dir, err)
 	}
-	log, err := os.OpenFile(filepath.Join(LogDir(dir), "supervisor.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	log, err := fs.Output(filepath.Join(LogDir(dir), "supervisor.log"), os.O_APPEND)
 	if err != nil {
 		return nil, fs.Explain(dir, err)
 	}
@@ -89,7 +89,7 @@ func kill(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }
 // startOf returns when a process began, in clock ticks since the system's start. It is 0 if that is
 // unknown, or if there is no such process.
 func startOf(pid int) int64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	data, err := vfs.ReadFile(vfs.OS, fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}

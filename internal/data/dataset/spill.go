@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 
 	"taxon/internal/fs"
@@ -20,7 +19,7 @@ import (
 // table. The word is the float32's bits or, for text, how often the index-th word occurs.
 type spill struct {
 	f      tempFile
-	drop   func() error // removes the file
+	drop   func() error // closes and removes the file
 	w      *bufio.Writer
 	room   int64    // bytes that slabs may hold in all
 	slabs  [][]byte // all of slabBytes but the last
@@ -62,17 +61,14 @@ func newSpill(dir *fs.OutDir, temp string, bufBytes int, room int64) (*spill, er
 	return &spill{f: f, drop: drop, w: bufio.NewWriterSize(f, bufBytes), room: room &^ (slabBytes - 1)}, nil
 }
 
-// spillFile makes the file of a spill. drop removes it.
+// spillFile makes the file of a spill. drop closes and removes it.
 func spillFile(dir *fs.OutDir, temp string) (f tempFile, drop func() error, err error) {
 	if temp == "" {
 		f, err = dir.Create(spillName)
-		return f, func() error { return dir.Remove(spillName) }, err
+		return f, func() error { return errors.Join(f.Close(), dir.Remove(spillName)) }, err
 	}
-	file, err := os.CreateTemp(temp, "taxon-spill-*.part")
-	if err != nil {
-		return nil, nil, fs.Explain(filepath.Join(temp, "spill"), err)
-	}
-	return file, func() error { return os.Remove(file.Name()) }, nil
+	f, drop, err = fs.ScratchFile(temp, "spill")
+	return f, drop, fs.Explain(filepath.Join(temp, "spill"), err)
 }
 
 // add appends one row.
@@ -146,7 +142,7 @@ func (s *spill) flush() error { return fs.Explain(s.f.Name(), s.w.Flush()) }
 // remove frees the memory and removes the file.
 func (s *spill) remove() error {
 	s.slabs = nil
-	if err := errors.Join(s.f.Close(), s.drop()); err != nil {
+	if err := s.drop(); err != nil {
 		return fs.Explain(s.f.Name(), err)
 	}
 	return nil

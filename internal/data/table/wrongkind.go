@@ -90,10 +90,9 @@ func seekable(f *fs.File, path, format string) (*os.File, int64, error) {
 		if err := checkKind(in, format); err != nil {
 			return nil, 0, err
 		}
-		if file, err = os.CreateTemp("", "taxon-table-*.part"); err != nil {
+		if file, _, err = fs.ScratchFile("", "table"); err != nil {
 			return nil, 0, err
 		}
-		os.Remove(file.Name())
 		if _, err := io.Copy(file, in); err != nil {
 			file.Close()
 			return nil, 0, err

@@ -87,8 +87,8 @@ func brokenConf(err error) error {
 				err = xml.Unmarshal(data, new(struct{}))
 			}
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
-				return &vfs.InputError{Msg: fmt.Sprintf("%s, of the folder that %s names, can't be read: %v", file, v.name, cause(err)),
-					Err: err}
+				return &vfs.InputError{Msg: fmt.Sprintf("%s, of the folder that %s names, can't be read: %v", file, v.name,
+					cause(err)), Err: err}
 			}
 		}
 	}
@@ -193,6 +193,6 @@ func errAddress(addresses []string, err error) error {
 		cause = op.Err.Error()
 	}
 	cause = strings.TrimPrefix(cause, "no available namenodes: ")
-	return &vfs.InputError{Msg: "no HDFS name node answers at " + at + " (" + cause + "): check host and port (fs.defaultFS " +
-		"in core-site.xml) and that it runs", Err: err}
+	return &vfs.InputError{Msg: "no HDFS name node answers at " + at + " (" + cause + "): check host and port " +
+		"(fs.defaultFS in core-site.xml) and that it runs", Err: err}
 }

@@ -74,8 +74,8 @@ func explain(err error) error {
 		return &vfs.InputError{Msg: "the name node is in safe mode and takes no changes: wait until it has left it (hdfs " +
 			"dfsadmin -safemode get)", Err: err}
 	case strings.HasSuffix(exception, "QuotaExceededException"):
-		return &vfs.InputError{Msg: "the folder's HDFS quota is used up: free some space, or ask for more (hdfs dfs -count -q)",
-			Err: err}
+		return &vfs.InputError{Msg: "the folder's HDFS quota is used up: free some space, or ask for more (hdfs dfs " +
+			"-count -q)", Err: err}
 	case noNodes(message):
 		return &vfs.InputError{Msg: "no data node has room for a block: HDFS is full, or its data nodes are down " +
 			"(hdfs dfsadmin -report)", Err: err}

@@ -13,6 +13,7 @@ import (
 
 	"taxon/coordinator/method/registry"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/hadoop/yarn"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -197,7 +198,7 @@ func (s *Streaming) fits(ctx context.Context) error {
 // Property reads a property from one of Hadoop's configuration files; "": not set, or no such
 // file.
 func Property(path, name string) (string, error) {
-	b, err := os.ReadFile(path)
+	b, err := vfs.ReadFile(vfs.OS, path)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}

@@ -18,6 +18,7 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 )
 
 // Streaming runs jobs by Hadoop Streaming: on a YARN cluster, or with Hadoop's own runner in one
@@ -157,7 +158,7 @@ func (s *Streaming) ship(ctx context.Context, state string) error {
 
 // shipFile copies a file unless one of the same size is there.
 func shipFile(_ context.Context, from, to string) error {
-	in, err := os.Open(from)
+	in, err := vfs.OS.Open(from)
 	if err != nil {
 		return fs.Explain(from, err)
 	}
@@ -188,7 +189,7 @@ func shipFolder(ctx context.Context, from, to string) error {
 		return err
 	}
 	defer out.Abort()
-	entries, err := os.ReadDir(from)
+	entries, err := vfs.OS.ReadDir(from)
 	if err != nil {
 		return fs.Explain(from, err)
 	}
@@ -199,7 +200,7 @@ func shipFolder(ctx context.Context, from, to string) error {
 		if !e.Type().IsRegular() {
 			continue
 		}
-		if err := os.Link(filepath.Join(from, e.Name()), out.Join(e.Name())); err == nil {
+		if err := vfs.OS.Link(filepath.Join(from, e.Name()), out.Join(e.Name())); err == nil {
 			continue
 		}
 		if err := shipFile(ctx, filepath.Join(from, e.Name()), out.Join(e.Name())); err != nil {

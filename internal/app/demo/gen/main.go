@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"taxon/internal/fs/vfs"
 )
 
 func main() {
@@ -31,7 +33,7 @@ func main() {
 }
 
 func generate(from, out string) error {
-	f, err := os.Open(filepath.Join(from, "data.noun"))
+	f, err := vfs.OS.Open(filepath.Join(from, "data.noun"))
 	if err != nil {
 		return err
 	}
@@ -53,11 +55,11 @@ func generate(from, out string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(out, name), packed, 0o644); err != nil {
+		if err := vfs.WriteFile(vfs.OS, filepath.Join(out, name), packed, 0o644); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(out, "LICENSE.wordnet"), []byte(nouns.notice), 0o644)
+	return vfs.WriteFile(vfs.OS, filepath.Join(out, "LICENSE.wordnet"), []byte(nouns.notice), 0o644)
 }
 
 // pack compresses without a name or time, so that equal texts give equal files.

@@ -20,6 +20,7 @@ import (
 
 	"taxon/internal/cluster/localcluster"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/retry"
 	"taxon/internal/ui/format"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -184,7 +185,7 @@ func renew(dir string) error {
 	if err := fs.RemoveOwn(dir); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := fs.MkdirMode(dir, 0o755); err != nil {
 		return err
 	}
 	return fs.Mark(dir)
@@ -228,13 +229,13 @@ func indexDir() (string, error) {
 // folders are gone. Without an entry, a driver that has ended simply does not answer.
 func keep(addr, dir string) {
 	index, err := indexDir()
-	if err != nil || os.MkdirAll(index, 0o755) != nil {
+	if err != nil || fs.MkdirMode(index, 0o755) != nil {
 		return
 	}
 	names, _ := fs.ReadDirNames(index) // nothing to remove
 	for _, name := range names {
-		if at, err := os.ReadFile(filepath.Join(index, name)); err == nil && !fs.Exists(string(at)) {
-			_ = os.Remove(filepath.Join(index, name))
+		if at, err := vfs.ReadFile(vfs.OS, filepath.Join(index, name)); err == nil && !fs.Exists(string(at)) {
+			_ = fs.RemoveAll(filepath.Join(index, name))
 		}
 	}
 	_ = fs.WriteFile(filepath.Join(index, addr), []byte(dir))
@@ -250,7 +251,7 @@ func Gone(ctx context.Context, addr string) (*Ended, error) {
 	if err != nil || addr == "" || filepath.Base(addr) != addr {
 		return nil, nil
 	}
-	dir, err := os.ReadFile(filepath.Join(index, addr))
+	dir, err := vfs.ReadFile(vfs.OS, filepath.Join(index, addr))
 	if err != nil {
 		return nil, nil
 	}
@@ -274,7 +275,7 @@ func Gone(ctx context.Context, addr string) (*Ended, error) {
 
 // readJSON reads a small JSON file of this machine.
 func readJSON(path string, into any) error {
-	b, err := os.ReadFile(path)
+	b, err := vfs.ReadFile(vfs.OS, path)
 	if err != nil {
 		return err
 	}
