@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/linalg/sparse"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
@@ -230,7 +231,7 @@ func (s *weightBuffer) keep(task, attempt uint32, words []uint32) error {
 // write appends to the file, one piece at a time.
 func (s *weightBuffer) write(words []uint32) (err error) {
 	if s.file == nil {
-		if s.file, s.drop, err = fs.ScratchFile(s.dir, "weights"); err != nil {
+		if s.file, s.drop, err = vfs.ScratchFile(s.dir, "weights"); err != nil {
 			return err
 		}
 	}

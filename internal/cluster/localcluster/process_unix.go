@@ -47,7 +47,7 @@ func Detach(program, dir string, args ...string) (*exec.Cmd, error) {
 	if err := fs.MkdirMode(LogDir(dir), 0o755); err != nil {
 		return nil, fs.Explain(dir, err)
 	}
-	log, err := fs.Output(filepath.Join(LogDir(dir), "supervisor.log"), os.O_APPEND)
+	log, err := vfs.Output(filepath.Join(LogDir(dir), "supervisor.log"), os.O_APPEND)
 	if err != nil {
 		return nil, fs.Explain(dir, err)
 	}

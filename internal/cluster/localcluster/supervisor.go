@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/ui/format"
 )
 
@@ -304,7 +305,7 @@ func (s *Supervisor) keep(ctx context.Context, c *child) {
 
 // runOnce runs a process until it ends.
 func (s *Supervisor) runOnce(ctx context.Context, c *child) error {
-	log, err := fs.Output(filepath.Join(LogDir(s.Dir), c.id+".log"), os.O_APPEND)
+	log, err := vfs.Output(filepath.Join(LogDir(s.Dir), c.id+".log"), os.O_APPEND)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/linalg/sparse"
 )
 
@@ -67,7 +68,7 @@ func spillFile(dir *fs.OutDir, temp string) (f tempFile, drop func() error, err 
 		f, err = dir.Create(spillName)
 		return f, func() error { return errors.Join(f.Close(), dir.Remove(spillName)) }, err
 	}
-	f, drop, err = fs.ScratchFile(temp, "spill")
+	f, drop, err = vfs.ScratchFile(temp, "spill")
 	return f, drop, fs.Explain(filepath.Join(temp, "spill"), err)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"taxon/internal/data/textio"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 )
 
 // binaryKinds are the formats that are no text, by their names in Formats: their first bytes, and what
@@ -90,7 +91,7 @@ func seekable(f *fs.File, path, format string) (*os.File, int64, error) {
 		if err := checkKind(in, format); err != nil {
 			return nil, 0, err
 		}
-		if file, _, err = fs.ScratchFile("", "table"); err != nil {
+		if file, _, err = vfs.ScratchFile("", "table"); err != nil {
 			return nil, 0, err
 		}
 		if _, err := io.Copy(file, in); err != nil {

@@ -169,6 +169,7 @@ func (w *Writer) Abort() {
 type spool struct {
 	buf  []byte
 	file *os.File
+	drop func() error // closes and removes file
 	size int64
 }
 
@@ -181,13 +182,11 @@ func (s *spool) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if s.file == nil {
-		f, err := os.CreateTemp("", "taxon-hdfs-*.part")
-		if err != nil {
+		var err error
+		if s.file, s.drop, err = vfs.ScratchFile("", "hdfs"); err != nil {
 			return 0, err
 		}
-		s.file = f
-		_ = os.Remove(f.Name()) // gone with the process; if that fails, close removes it
-		if _, err := f.Write(s.buf); err != nil {
+		if _, err := s.file.Write(s.buf); err != nil {
 			return 0, err
 		}
 		s.buf = nil
@@ -209,8 +208,7 @@ func (s *spool) copyTo(w io.Writer) error {
 
 func (s *spool) close() {
 	if s.file != nil {
-		s.file.Close()
-		_ = os.Remove(s.file.Name())
+		_ = s.drop()
 	}
 	s.buf, s.file = nil, nil
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 )
 
 // Local runs jobs as processes of this machine: the tasks that Hadoop would run, with a shuffle
@@ -160,7 +161,7 @@ type record struct {
 
 // capture writes a process's output to the file and notes its records.
 func (s *spill) capture(cmd *exec.Cmd) (func() error, error) {
-	f, err := fs.Output(s.path, os.O_TRUNC)
+	f, err := vfs.Output(s.path, os.O_TRUNC)
 	if err != nil {
 		return nil, err
 	}

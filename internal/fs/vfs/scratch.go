@@ -1,4 +1,4 @@
-package fs
+package vfs
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 // none. drop closes and removes it.
 func ScratchFile(dir, what string) (f *os.File, drop func() error, err error) {
 	dir = cmp.Or(dir, os.TempDir())
-	if f, err = os.CreateTemp(dir, tempPrefix+what+"-*.part"); err != nil {
+	if f, err = os.CreateTemp(dir, "taxon-"+what+"-*.part"); err != nil {
 		return nil, nil, err
 	}
 	if os.Remove(f.Name()) == nil {
