@@ -137,7 +137,7 @@ var thirdParty = map[string][]string{
 		"internal/app/engine", "internal/data/generate", "internal/model/...", "internal/hadoop/mapreduce",
 		"internal/app/tune", "store/backup", "store/storerpc", "worker"},
 	"golang.org/x/time": {"internal/app/serve"},
-	"golang.org/x/sys": {"internal/cluster", "internal/cluster/localcluster", "internal/fs",
+	"golang.org/x/sys": {"internal/cluster/localcluster", "internal/fs",
 		"internal/fs/vfs", "internal/model", "internal/linalg/sparse", "internal/app/train", "mapper",
 		"internal/methods/hblr/solver", "reducer", "worker/program"},
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/linalg/sparse"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
@@ -151,8 +152,8 @@ type weightBuffer struct {
 	// size is that of the file in bytes.
 	size int64
 	file *os.File
-	// named says that the file still has its name, because the system can't remove an open file.
-	named bool
+	// drop closes and removes the file.
+	drop func() error
 }
 
 // spooledValue is one attempt's value, read up to the head of its next record.
@@ -230,10 +231,9 @@ func (s *weightBuffer) keep(task, attempt uint32, words []uint32) error {
 // write appends to the file, one piece at a time.
 func (s *weightBuffer) write(words []uint32) (err error) {
 	if s.file == nil {
-		if s.file, err = os.CreateTemp(s.dir, "taxon-weights-*.part"); err != nil {
+		if s.file, s.drop, err = vfs.ScratchFile(s.dir, "weights"); err != nil {
 			return err
 		}
-		s.named = os.Remove(s.file.Name()) != nil // at once, so that a kill leaves nothing
 	}
 	var buffer []byte
 	for piece := range slices.Chunk(words, 64<<10) {
@@ -250,11 +250,7 @@ func (s *weightBuffer) close() error {
 	if s.file == nil {
 		return nil
 	}
-	err := s.file.Close()
-	if s.named {
-		err = errors.Join(err, os.Remove(s.file.Name()))
-	}
-	return err
+	return s.drop()
 }
 
 // stream reads back, in order, the nodes of the attempts that count. The values whose next record

@@ -54,7 +54,7 @@ func canonicalPaths(cmd *cobra.Command) error {
 			case e != nil:
 				errs = append(errs, option.Errorf("%s: ‹%s› %w", verbPath(cmd), f.Name, e))
 				return
-			case fs.IsRemote(path) && localOnly(verbPath(cmd), f.Name):
+			case fs.Shared(path) && localOnly(verbPath(cmd), f.Name):
 				errs = append(errs, option.Errorf("%s: --%s %s: must be a folder of this machine", verbPath(cmd), f.Name, path))
 				return
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/internal/cluster"
 	"taxon/internal/cluster/metrics"
 	"taxon/internal/cluster/node"
-	"taxon/internal/fs"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 )
@@ -29,7 +29,7 @@ func coordinatorFlag(f *pflag.FlagSet, p *string) {
 
 // needCoordinator returns an error for a command line without the coordinator's address.
 func needCoordinator(verb, addr string) error {
-	if fs.IsRemote(addr) {
+	if cluster.IsPlace(addr) {
 		return nil // read when it is called
 	}
 	if addr == "" {

@@ -65,7 +65,7 @@ func readProfile(ctx context.Context, path string, coordinator *string, o *secur
 
 // besideFile is a path that a file names: relative to the file's folder, unless that is in HDFS.
 func besideFile(file, path string) string {
-	if filepath.IsAbs(path) || fs.IsRemote(path) || fs.IsRemote(file) {
+	if fs.IsAbs(path) || fs.Shared(file) {
 		return path
 	}
 	return filepath.Join(filepath.Dir(file), path)

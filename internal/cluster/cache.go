@@ -12,6 +12,7 @@ import (
 
 	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -36,7 +37,7 @@ const lockWait = 50 * time.Millisecond
 // lacks them, it first fetches them from the store or from HDFS. It verifies checksums. Another
 // worker may succeed where it fails, unless Refused reports otherwise.
 func (c *Cache) Open(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error) {
-	if fs.IsRemote(d.GetPath()) {
+	if fs.Shared(d.GetPath()) {
 		if err := c.Roots.Check(d.GetPath()); err != nil {
 			return nil, &refusal{err}
 		}
@@ -46,7 +47,7 @@ func (c *Cache) Open(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error)
 	if !isSum(d.GetFingerprint()) {
 		return nil, refusef("the job's data has no fingerprint")
 	}
-	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+	if err := fs.MkdirMode(c.Dir, 0o755); err != nil {
 		return nil, fs.Explain(c.Dir, err)
 	}
 	dir := filepath.Join(c.Dir, d.GetFingerprint())
@@ -81,7 +82,7 @@ func (c *Cache) use(dir string) (*dataset.Set, error) {
 // fetch copies a set from the store or HDFS into the cache. The caller holds its lock.
 func (c *Cache) fetch(ctx context.Context, d *taxonv1.Data, dir string) (err error) {
 	var l *held
-	remote := fs.IsRemote(d.GetPath())
+	remote := fs.Shared(d.GetPath())
 	if remote {
 		l = &held{}
 		l.Listing, err = remoteList(ctx, d)
@@ -103,12 +104,12 @@ func (c *Cache) fetch(ctx context.Context, d *taxonv1.Data, dir string) (err err
 		return err
 	}
 	part := dir + ".part"
-	if err := errors.Join(os.RemoveAll(part), os.RemoveAll(dir), os.Mkdir(part, 0o755)); err != nil {
+	if err := errors.Join(fs.RemoveAll(part), fs.RemoveAll(dir), fs.MkdirMode(part, 0o755)); err != nil {
 		return fs.Explain(c.Dir, err)
 	}
 	defer func() {
 		if err != nil {
-			_ = os.RemoveAll(part)
+			_ = fs.RemoveAll(part)
 		}
 	}()
 	if remote {
@@ -119,12 +120,12 @@ func (c *Cache) fetch(ctx context.Context, d *taxonv1.Data, dir string) (err err
 	if err != nil {
 		return err
 	}
-	return fs.Explain(c.Dir, os.Rename(part, dir))
+	return fs.Explain(c.Dir, fs.Rename(part, dir))
 }
 
 // makeRoom removes the sets used longest ago until `need` more bytes fit.
 func (c *Cache) makeRoom(need int64, except string) error {
-	entries, err := os.ReadDir(c.Dir)
+	entries, err := vfs.OS.ReadDir(c.Dir)
 	if err != nil {
 		return fs.Explain(c.Dir, err)
 	}
@@ -152,7 +153,7 @@ func (c *Cache) makeRoom(need int64, except string) error {
 		if total+need <= c.Bytes {
 			return nil
 		}
-		if err := os.RemoveAll(s.path); err != nil {
+		if err := fs.RemoveAll(s.path); err != nil {
 			return fs.Explain(c.Dir, err)
 		}
 		total -= s.bytes

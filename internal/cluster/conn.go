@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"taxon/internal/cluster/secure"
-	"taxon/internal/fs"
 	"taxon/internal/retry"
 	"taxon/store/storerpc"
 )
@@ -90,7 +89,7 @@ func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string,
 		grpc.WithDisableServiceConfig(),
 	)
 	target := addr
-	if fs.IsRemote(addr) {
+	if IsPlace(addr) {
 		target = "coordinator"
 		options = append(options, grpc.WithContextDialer((&finder{path: addr}).dial))
 	}

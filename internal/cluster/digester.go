@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"taxon/coordinator/machine"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/fs"
 	"taxon/internal/model"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/worker"
@@ -37,7 +37,7 @@ func (d *Digester) Digest(ctx context.Context, job *taxonv1.JobResult,
 		columns++
 	}
 	digest := model.NewDigest(tree, columns, registry.Form(job.GetSpec().GetOptions()))
-	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
+	if err := fs.MkdirMode(d.Dir, 0o700); err != nil {
 		return out, fmt.Errorf("%w: %w", worker.ErrWeightBuffer, err)
 	}
 	if err := worker.StreamWeights(ctx, src, tree.Len(), st, d.Dir, digest.WriteNode); err != nil {

@@ -153,7 +153,7 @@ type Roots []string
 func MakeRoots(dirs []string) (Roots, error) {
 	var r Roots
 	for _, d := range dirs {
-		if fs.IsRemote(d) {
+		if fs.Shared(d) {
 			r = append(r, fs.Clean(d))
 			continue
 		}
@@ -161,7 +161,7 @@ func MakeRoots(dirs []string) (Roots, error) {
 		if err != nil {
 			return nil, fmt.Errorf("data root %s: %w", d, err)
 		}
-		if info, err := os.Stat(real); err != nil || !info.IsDir() {
+		if info, err := fs.Stat(real); err != nil || !info.IsDir() {
 			return nil, fmt.Errorf("data root %s: must be a folder", d)
 		}
 		r = append(r, real)
@@ -185,7 +185,7 @@ func (r Roots) Check(path string) error {
 			"without ‹in-place›", path)
 	}
 	outside := fmt.Errorf("%s: lies outside the data roots %s", path, strings.Join(r, ", "))
-	if fs.IsRemote(path) {
+	if fs.Shared(path) {
 		if fs.Clean(path) != path || !slices.ContainsFunc(r, func(root string) bool { return fs.Within(path, root) }) {
 			return outside
 		}
@@ -201,17 +201,17 @@ func (r Roots) Check(path string) error {
 	if err != nil || !r.hold(real) {
 		return outside
 	}
-	entries, err := os.ReadDir(real)
+	names, err := fs.ReadDirNames(real)
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		file, err := filepath.EvalSymlinks(filepath.Join(real, e.Name()))
+	for _, name := range names {
+		file, err := filepath.EvalSymlinks(filepath.Join(real, name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue // a dangling link
 		}
 		if err != nil || !r.hold(file) {
-			return fmt.Errorf("%s: a link leads outside the data roots", filepath.Join(path, e.Name()))
+			return fmt.Errorf("%s: a link leads outside the data roots", filepath.Join(path, name))
 		}
 	}
 	return nil

@@ -42,6 +42,9 @@ const placeVersion = 1
 // maxPlaceBytes is far above the size of any place. It protects against a mistyped path.
 const maxPlaceBytes = 64 << 10
 
+// IsPlace reports whether the address of a coordinator is the path of a file in HDFS that holds its Place.
+func IsPlace(addr string) bool { return fs.Shared(addr) }
+
 // ReadPlace reads a place's file. If it is missing, the error wraps os.ErrNotExist.
 func ReadPlace(ctx context.Context, path string) (Place, error) {
 	info, err := fs.Stat(path)
@@ -150,7 +153,7 @@ func (f *finder) addr(ctx context.Context) (string, error) {
 
 // NameServers has certificates checked for ServerName if the coordinator is found by a file.
 func NameServers(o *secure.Options, coordinator string) {
-	if fs.IsRemote(coordinator) && o.ServerName == "" {
+	if IsPlace(coordinator) && o.ServerName == "" {
 		o.ServerName = ServerName
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/retry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
@@ -343,12 +344,12 @@ func (s *Saved) PutData(ctx context.Context, st Writer, copies int, d *taxonv1.D
 		return nil
 	}
 	dir := inFolder(s.root, name)
-	if fs.IsRemote(dir) {
-		temp, err := os.MkdirTemp("", "taxon-restore-")
+	if fs.Shared(dir) {
+		temp, done, err := fs.TempDir("restore")
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(temp)
+		defer done()
 		if err := copyData(ctx, dir, temp, namesOnly); err != nil {
 			return err
 		}
@@ -390,7 +391,7 @@ func copyFile(ctx context.Context, from, to, name string) error {
 		return err
 	}
 	defer in.Close()
-	out, err := os.Create(filepath.Join(to, name))
+	out, err := vfs.OS.OpenFile(filepath.Join(to, name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return err
 	}

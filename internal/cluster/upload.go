@@ -15,6 +15,7 @@ import (
 
 	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store"
 )
@@ -286,7 +287,7 @@ func fetchFiles(ctx context.Context, st Reader, l *held, dir string, want func(n
 		if !want(f.Name) {
 			continue
 		}
-		out, err := os.OpenFile(filepath.Join(dir, f.Name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		out, err := vfs.OS.OpenFile(filepath.Join(dir, f.Name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if err == nil {
 			err = fetchFile(ctx, st, l, n, out)
 		}
@@ -294,7 +295,7 @@ func fetchFiles(ctx context.Context, st Reader, l *held, dir string, want func(n
 			return fmt.Errorf("fetch %s of data %.12s: %w", f.Name, l.Fingerprint, err)
 		}
 	}
-	return os.WriteFile(filepath.Join(dir, dataset.ManifestName), l.Manifest, 0o644)
+	return vfs.WriteNew(vfs.OS, filepath.Join(dir, dataset.ManifestName), l.Manifest, 0o644)
 }
 
 // fetchFile writes file n and verifies its checksum.

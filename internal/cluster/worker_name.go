@@ -1,11 +1,11 @@
 package cluster
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 )
 
 // WorkerName is a worker's name in its folder, reserved by a file lock. While it is held, no other
@@ -15,13 +15,13 @@ type WorkerName struct {
 	Previous string
 	path     string
 	// lock is nil if another living process has the name.
-	lock *os.File
+	lock vfs.File
 }
 
 // ReserveName reserves a name and reads the id saved under it. If a living process holds the name,
 // the result saves nothing.
 func ReserveName(dir, name string) (*WorkerName, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := fs.MkdirMode(dir, 0o755); err != nil {
 		return nil, fs.Explain(dir, err)
 	}
 	path := filepath.Join(dir, "worker-"+plain(name))
@@ -30,7 +30,7 @@ func ReserveName(dir, name string) (*WorkerName, error) {
 		return &WorkerName{}, err
 	}
 	l := &WorkerName{path: path + ".id", lock: lock}
-	if data, err := os.ReadFile(l.path); err == nil { // if it fails, the old leases run out
+	if data, err := vfs.ReadFile(vfs.OS, l.path); err == nil { // if it fails, the old leases run out
 		l.Previous = strings.TrimSpace(string(data))
 	}
 	return l, nil
@@ -48,7 +48,7 @@ func (l *WorkerName) SaveID(id string) error {
 // leases.
 func (l *WorkerName) Close() {
 	if l.lock != nil {
-		_ = os.Remove(l.path)
+		_ = fs.RemoveAll(l.path)
 		l.lock.Close()
 	}
 }

@@ -257,6 +257,12 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v: %v", errno, err)
 		}
 	}
+	for in, want := range map[error]string{err: "a.svm:17: index 0: why", Inputf("", 0, "no name node"): "p: no name node",
+		Inputf("", 3, "cut"): "p:3: cut"} {
+		if got := Explain("p", in); got.Error() != want || !errors.Is(got, in) {
+			t.Errorf("%v, want %s", got, want)
+		}
+	}
 	if Explain("p", nil) != nil {
 		t.Error("no error became one")
 	}

@@ -24,18 +24,7 @@ type OutDir struct {
 	removeParents func() // removes the parents that were created
 }
 
-// CreateDir creates the working folder. It removes the remains of a killed process there. It
-// returns an error if a living process holds the working folder, if something that is not taxon's
-// is in its place, or if the folder exists, is not empty and replace is not set. Missing parents
-// are created.
-func CreateDir(path string, replace bool) (*OutDir, error) {
-	if IsRemote(path) {
-		return createRemoteDir(path, replace)
-	}
-	return CreateDirOn(vfs.OS, path, replace)
-}
-
-// CreateDirOn is like CreateDir, for a folder of disk.
+// CreateDirOn is CreateDir for a folder of disk.
 func CreateDirOn(disk vfs.FS, path string, replace bool) (*OutDir, error) {
 	if path == "" {
 		return nil, Inputf("", 0, "empty path: give a folder to write")
@@ -70,7 +59,7 @@ func CreateDirOn(disk vfs.FS, path string, replace bool) (*OutDir, error) {
 func CheckFolder(path string) error {
 	switch filepath.Base(filepath.Clean(path)) {
 	case ".", "..", string(filepath.Separator):
-		if !IsRemote(path) {
+		if !Shared(path) {
 			return Inputf(path, 0, "is a folder that cannot be replaced: give the name of a new one, such as %s",
 				filepath.Join(path, "new"))
 		}
@@ -81,7 +70,7 @@ func CheckFolder(path string) error {
 // MakeParents creates the missing folders above path. undo removes those that are still empty, for
 // a caller that fails later. If MakeParents fails, it leaves no new folder.
 func MakeParents(path string) (undo func(), err error) {
-	if IsRemote(path) { // the writer creates them
+	if Shared(path) { // made by whoever writes there
 		return func() {}, nil
 	}
 	return makeParents(vfs.OS, path)

@@ -10,34 +10,8 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// InputError is an error in what the user gave: a file, a line of it, or a path.
-// It prints as "path:line: message", without the parts that are zero.
-type InputError struct {
-	// Path is the path as the user wrote it, or "stdin" for "-".
-	Path string
-
-	// Line counts from 1. It is 0 if the error does not belong to a line.
-	Line int64
-
-	// Msg says what is wrong and how to fix it, in one line that begins in lower case.
-	Msg string
-
-	// Err is the cause. It may be nil.
-	Err error
-}
-
-func (e *InputError) Error() string {
-	switch {
-	case e.Path == "":
-		return e.Msg
-	case e.Line == 0:
-		return e.Path + ": " + e.Msg
-	}
-	return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Msg)
-}
-
-// Unwrap returns the cause.
-func (e *InputError) Unwrap() error { return e.Err }
+// InputError is an error that only the user can mend.
+type InputError = vfs.InputError
 
 // Inputf returns an InputError. Line 0 stands for no line. A %w in the format becomes the cause.
 func Inputf(path string, line int64, format string, args ...any) error {
@@ -67,12 +41,12 @@ func AtLine(err error, line int64) error {
 // Explain adds the path to an error of the operating system. If another path fixes the error, it
 // becomes an InputError; a full disk and every other error stays a failure.
 func Explain(path string, err error) error {
-	if err == nil || IsInput(err) {
+	var in *InputError
+	switch {
+	case err == nil || errors.As(err, &in) && in.Path != "":
 		return err
-	}
-	var remote *UsageError
-	if errors.As(err, &remote) {
-		return &InputError{Path: path, Msg: remote.Msg, Err: err}
+	case in != nil:
+		return &InputError{Path: path, Line: in.Line, Msg: in.Msg, Err: err}
 	}
 	if msg := usage(err); msg != "" {
 		return &InputError{Path: path, Msg: msg, Err: err}

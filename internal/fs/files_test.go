@@ -7,22 +7,22 @@ import (
 	"testing"
 )
 
-func TestFilesRenamePrivate(t *testing.T) {
+func TestWriteRenamePrivate(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
-	var w Files
+	disk, done := Keep(t.Context(), dir)
 	for _, text := range []string{"one", "two", ""} {
-		if err := w.Write(a, []byte(text)); err != nil {
+		if err := disk.WriteFile(a, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(a); err != nil || string(got) != text {
 			t.Errorf("%q %v, want %q", got, err, text)
 		}
 	}
-	if err := w.Write(filepath.Join(dir, "none", "x"), nil); !errors.Is(err, os.ErrNotExist) {
+	if err := disk.WriteFile(filepath.Join(dir, "none", "x"), nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without its folder: %v", err)
 	}
-	if err := w.Close(); err != nil {
+	if err := done(); err != nil {
 		t.Error(err)
 	}
 	if err := Rename(a, b); err != nil || Exists(a) || !Exists(b) {

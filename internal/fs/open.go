@@ -5,11 +5,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	iofs "io/fs"
 	"os"
 	"sync/atomic"
-	"time"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // Stdin is the path that stands for standard input.
@@ -37,97 +36,20 @@ func (l Local) Open(ctx context.Context, path string) (io.ReadCloser, int64, err
 		}
 		return io.NopCloser(os.Stdin), -1, nil
 	}
-	if IsRemote(path) {
-		return openRemote(ctx, path)
-	}
 	if path == "" {
 		return nil, 0, Inputf("", 0, "empty path: give a file, or - for standard input")
 	}
-	f, err := openFile(ctx, path)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, 0, ctx.Err()
-		}
-		return nil, 0, Explain(path, err)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, 0, Explain(path, err)
-	}
-	if info.IsDir() {
-		f.Close()
-		return nil, 0, NoParts(path)
-	}
-	if !info.Mode().IsRegular() {
-		return &waitingFile{NewCancelReader(ctx, f), f}, -1, nil
-	}
-	return f, info.Size(), nil
-}
-
-// waitingFile is an opened pipe or device. A Read that waits for data ends with the context of Open.
-type waitingFile struct {
-	*CancelReader
-	file *os.File
-}
-
-func (w *waitingFile) Close() error { return w.WhenIdle(w.file.Close) }
-
-// openFile is like os.Open, except that it returns when ctx ends while the opening of a pipe waits
-// for a writer.
-func openFile(ctx context.Context, path string) (*os.File, error) {
-	if info, err := os.Stat(path); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
-		return os.Open(path)
-	}
-	type opened struct {
-		f   *os.File
-		err error
-	}
-	done := make(chan opened, 1)
-	go func() {
-		f, err := os.Open(path)
-		done <- opened{f, err}
-	}()
-	select {
-	case o := <-done:
-		return o.f, o.err
-	case <-ctx.Done():
-	}
-	for {
-		// Open waits for a writer, so become one. It may not have begun to wait.
-		w, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0)
-		if err == nil {
-			w.Close()
-		} else if !errors.Is(err, unix.ENXIO) {
-			// the pipe is gone or not writable, and Open cannot be interrupted
-			return nil, ctx.Err()
-		}
-		select {
-		case o := <-done:
-			if o.err == nil {
-				o.f.Close()
-			}
-			return nil, ctx.Err()
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	return For(ctx, path).Input(path)
 }
 
 // ReadBounded reads a local or remote file of at most `most` bytes, without decompressing it. It
 // also returns when ctx ends while it waits for a pipe.
 func ReadBounded(ctx context.Context, path string, most int64) ([]byte, error) {
-	var in io.ReadCloser
-	var err error
-	if IsRemote(path) {
-		in, _, err = openRemote(ctx, path)
-	} else {
-		in, err = openFile(ctx, path)
-	}
+	in, _, err := For(ctx, path).Input(path)
 	if err != nil {
-		return nil, Explain(path, err)
+		return nil, err
 	}
 	defer in.Close()
-	defer context.AfterFunc(ctx, func() { in.Close() })() // interrupts a read from a pipe
 	data, err := io.ReadAll(io.LimitReader(in, most+1))
 	switch {
 	case ctx.Err() != nil:
@@ -161,20 +83,27 @@ type File struct {
 // files, is read as one file (see Expand). Errors of reading name the path. A truncated or broken
 // compressed stream is an *InputError.
 func Open(ctx context.Context, src Source, path string) (*File, error) {
-	if _, ok := src.(Local); !ok {
-		return openFileOf(ctx, src, path)
+	f, err := openFileOf(ctx, src, path)
+	if _, ok := src.(Local); !ok || err == nil {
+		return f, err
 	}
-	if IsRemote(path) {
-		return openRemotePath(ctx, src, path)
+	if !errors.Is(err, syscall.EISDIR) && !(errors.Is(err, iofs.ErrNotExist) && hasGlob(path)) {
+		return nil, err
 	}
-	paths, err := Expand(ctx, path)
+	disk, done := Keep(ctx, path)
+	defer done()
+	paths, err := expand(disk, path)
 	if err != nil {
 		return nil, err
 	}
 	if len(paths) == 1 {
 		return openFileOf(ctx, src, paths[0])
 	}
-	return openParts(ctx, src, path, paths)
+	size, err := totalSize(disk, paths)
+	if err != nil {
+		return nil, err
+	}
+	return openParts(ctx, src, path, paths, size)
 }
 
 // openFileOf opens a single file.

@@ -46,7 +46,7 @@ func WriteOut(path string, stdout io.Writer, write func(*bufio.Writer) error) (e
 // root, under any name, or is below it. Devices and pipes are never within root, because writing to
 // them replaces nothing.
 func Overwrites(path, root string) bool {
-	if IsRemote(path) || IsRemote(root) {
+	if Shared(path) || Shared(root) {
 		return Within(path, root)
 	}
 	r, err := os.Stat(root)
@@ -82,7 +82,7 @@ func realPath(path string) string {
 // CheckWritable returns an error if the folder of a path is not writable, before the work whose
 // result is written there. It does not check paths on other machines.
 func CheckWritable(out string) error {
-	if IsRemote(out) {
+	if Shared(out) {
 		return nil
 	}
 	parent := filepath.Dir(filepath.Clean(out))

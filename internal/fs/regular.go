@@ -2,7 +2,6 @@ package fs
 
 import (
 	"errors"
-	"io"
 	"os"
 
 	"taxon/internal/fs/vfs"
@@ -17,14 +16,4 @@ func OpenRegular(path string) (*os.File, error) {
 		err = Explain(path, err)
 	}
 	return f, err
-}
-
-// readRegular is like os.ReadFile, but opens the file by OpenRegular.
-func readRegular(path string) ([]byte, error) {
-	f, err := OpenRegular(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
 }

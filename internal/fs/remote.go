@@ -2,351 +2,196 @@ package fs
 
 import (
 	"context"
-	"errors"
 	"io"
 	iofs "io/fs"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
-	"syscall"
 	"time"
 
 	"taxon/internal/fs/hdfs"
 	"taxon/internal/fs/vfs"
 )
 
-// The functions of this file are counterparts of those in packages os and path/filepath, for local
-// and hdfs:// paths. Their errors are explained and name the path.
-
-// IsRemote reports whether a path lies on a Hadoop file system.
-func IsRemote(path string) bool { return hdfs.Is(path) }
-
-// Join appends names to a path, as filepath.Join does.
-func Join(base string, names ...string) string {
-	if IsRemote(base) {
-		return hdfs.Join(base, names...)
-	}
-	return filepath.Join(append([]string{base}, names...)...)
+// remote is the Hadoop file system of a path, as an FS.
+type remote struct {
+	ctx context.Context // for all calls, and for the reading and writing of files
+	// wait is how long a name node may take to answer first. Zero tries once.
+	wait time.Duration
+	// kept is the connection that calls share. It is nil if each has its own.
+	kept **hdfs.FS
 }
 
-// Clean returns the shortest equivalent path.
-func Clean(path string) string { return Join(path) }
-
-// Dir returns the folder that holds a path.
-func Dir(path string) string {
-	if IsRemote(path) {
-		return hdfs.Dir(path)
-	}
-	return filepath.Dir(path)
-}
-
-// dial connects to a path's file system. If wait is 0, it tries once.
-func dial(ctx context.Context, path string, wait time.Duration) (*hdfs.FS, string, error) {
+// dial connects to a path's file system.
+func (r remote) dial(path string) (f *hdfs.FS, name string, err error) {
 	l, err := hdfs.Parse(path)
-	if err != nil {
-		return nil, "", Explain(path, err)
+	if err == nil {
+		f, err = hdfs.Dial(r.ctx, l, r.wait)
 	}
-	f, err := hdfs.Dial(ctx, l, wait)
-	if err != nil {
-		return nil, "", remoteErr(ctx, path, err)
-	}
-	return f, l.Path, nil
+	return f, l.Path, r.explain(path, err)
 }
 
-// remoteErr explains an error of a remote path. If the context was cancelled, it returns the cause
-// of that.
-func remoteErr(ctx context.Context, path string, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return ctx.Err()
+// explain explains an error of a path. If the context was cancelled, that is the cause.
+func (r remote) explain(path string, err error) error {
+	if err != nil && r.ctx.Err() != nil {
+		return r.ctx.Err()
 	}
 	return Explain(path, err)
 }
 
-// remotely calls do with the file system of path, and the path within it.
-func remotely(ctx context.Context, path string, do func(f *hdfs.FS, name string) error) error {
-	f, name, err := dial(ctx, path, 0)
+// with calls do with the file system of path, and the path within it.
+func (r remote) with(path string, do func(f *hdfs.FS, name string) error) error {
+	if r.kept != nil && *r.kept != nil {
+		l, err := hdfs.Parse(path)
+		if err == nil {
+			err = do(*r.kept, l.Path)
+		}
+		return r.explain(path, err)
+	}
+	f, name, err := r.dial(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	return remoteErr(ctx, path, do(f, name))
+	if r.kept != nil {
+		*r.kept = f
+	} else {
+		defer f.Close()
+	}
+	return r.explain(path, do(f, name))
 }
 
-// Stat describes a file or folder.
-func Stat(path string) (info iofs.FileInfo, err error) {
-	if !IsRemote(path) {
-		return os.Stat(path)
+// close ends the connection that calls share.
+func (r remote) close() error {
+	if *r.kept == nil {
+		return nil
 	}
-	err = remotely(context.Background(), path, func(f *hdfs.FS, name string) (err error) {
+	return (*r.kept).Close()
+}
+
+func (r remote) Stat(path string) (info iofs.FileInfo, err error) {
+	err = r.with(path, func(f *hdfs.FS, name string) (err error) {
 		info, err = f.Stat(name)
 		return err
 	})
 	return info, err
 }
 
-// ReadDir describes the files and folders in a folder, sorted by name. It leaves out those that
-// vanish while it runs.
-func ReadDir(path string) (list []iofs.FileInfo, err error) {
-	if IsRemote(path) {
-		err = remotely(context.Background(), path, func(f *hdfs.FS, name string) (err error) {
-			list, err = f.ReadDir(name)
-			return err
-		})
-		return list, err
-	}
-	names, err := ReadDirNames(path)
-	for _, name := range names {
-		if info, err := os.Stat(filepath.Join(path, name)); err == nil {
-			list = append(list, info)
-		}
-	}
-	return list, err
-}
-
-// ReadDirNames lists the names in a folder, sorted.
-func ReadDirNames(path string) (names []string, err error) {
-	if !IsRemote(path) {
-		entries, err := os.ReadDir(path)
-		for _, e := range entries {
-			names = append(names, e.Name())
-		}
-		return names, err
-	}
-	err = remotely(context.Background(), path, func(f *hdfs.FS, name string) error {
+func (r remote) ReadDir(path string) (entries []iofs.DirEntry, err error) {
+	err = r.with(path, func(f *hdfs.FS, name string) error {
 		list, err := f.ReadDir(name)
-		for _, e := range list {
-			names = append(names, e.Name())
+		for _, info := range list {
+			entries = append(entries, iofs.FileInfoToDirEntry(info))
 		}
 		return err
 	})
-	return names, err
+	return entries, err
 }
 
-// ReadFile reads a whole regular file without decompressing it: see OpenRegular.
-func ReadFile(ctx context.Context, path string) ([]byte, error) {
-	if !IsRemote(path) {
-		return readRegular(path)
-	}
-	r, size, err := openRemote(ctx, path)
+// open opens a file over a connection of its own.
+func (r remote) open(path string) (*remoteFile, error) {
+	f, name, err := r.dial(path)
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
-	return readAll(r, size)
+	file, err := f.Open(name)
+	if err != nil {
+		f.Close()
+		return nil, r.explain(path, err)
+	}
+	return &remoteFile{file, r, path}, nil
 }
 
-// RemoveAll removes a file, or a folder with everything in it. A missing one is no error.
-func RemoveAll(path string) error {
-	if !IsRemote(path) {
-		return os.RemoveAll(path)
+func (r remote) Open(path string) (Regular, error) {
+	f, err := r.open(path)
+	if err != nil {
+		return nil, err
 	}
-	return remotely(context.Background(), path, func(f *hdfs.FS, name string) error { return f.RemoveAll(name) })
+	return f, nil
 }
 
-// Rename renames a file or folder within one file system. It replaces an existing file.
-func Rename(from, to string) error {
-	if !IsRemote(from) {
-		return os.Rename(from, to)
+func (r remote) Input(path string) (io.ReadCloser, int64, error) {
+	f, err := r.open(path)
+	if err != nil {
+		return nil, 0, err
 	}
+	return f, f.Size(), nil
+}
+
+// remoteFile adds the path to errors.
+type remoteFile struct {
+	*hdfs.Reader
+	disk remote
+	path string
+}
+
+func (f *remoteFile) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if err != io.EOF {
+		err = f.disk.explain(f.path, err)
+	}
+	return n, err
+}
+
+func (f *remoteFile) ReadAt(p []byte, offset int64) (int, error) {
+	n, err := f.Reader.ReadAt(p, offset)
+	if err != io.ErrUnexpectedEOF {
+		err = f.disk.explain(f.path, err)
+	}
+	return n, err
+}
+
+func (r remote) Create(path string) (*OutFile, error) {
+	f, name, err := r.dial(path)
+	if err != nil {
+		return nil, err
+	}
+	w, err := f.Create(name)
+	if err != nil {
+		f.Close()
+		return nil, explainNew(r, path, err)
+	}
+	return &OutFile{out: w, path: path}, nil
+}
+
+func (r remote) WriteFile(path string, data []byte) error {
+	var failed error
+	err := r.with(path, func(f *hdfs.FS, name string) error {
+		failed = f.WriteNew(name, data)
+		return nil
+	})
+	if err == nil && failed != nil {
+		err = explainNew(r, path, failed)
+	}
+	return err
+}
+
+func (r remote) MkdirAll(path string) error {
+	return r.with(path, func(f *hdfs.FS, name string) error { return f.MkdirAll(name) })
+}
+
+func (r remote) RemoveAll(path string) error {
+	return r.with(path, func(f *hdfs.FS, name string) error { return f.RemoveAll(name) })
+}
+
+func (r remote) Rename(from, to string) error {
 	l, err := hdfs.Parse(to)
 	if err != nil {
 		return Explain(to, err)
 	}
-	return remotely(context.Background(), from, func(f *hdfs.FS, name string) error { return f.Rename(name, l.Path) })
+	return r.with(from, func(f *hdfs.FS, name string) error { return f.Rename(name, l.Path) })
 }
 
-// Private revokes all rights to a file or folder from everybody except its owner.
-func Private(path string) error {
-	info, err := Stat(path)
-	if err != nil {
-		return err
-	}
-	mode := info.Mode().Perm() &^ 0o077
-	if !IsRemote(path) {
-		return os.Chmod(path, mode)
-	}
-	return remotely(context.Background(), path, func(f *hdfs.FS, name string) error { return f.Chmod(name, mode) })
+func (r remote) chmod(path string, mode iofs.FileMode) error {
+	return r.with(path, func(f *hdfs.FS, name string) error { return f.Chmod(name, mode) })
 }
 
-// Exists reports whether a file or folder has this name. It returns false if that cannot be
-// determined.
-func Exists(path string) bool {
-	_, err := Stat(path)
-	return err == nil
-}
-
-// partPrefix is the prefix of the names of part files in folders that Hadoop's jobs write.
-const partPrefix = "part-"
-
-// HasParts reports whether path is a folder whose part files Open reads as one file.
-func HasParts(path string) bool {
-	names, err := ReadDirNames(path)
-	return err == nil && slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, partPrefix) })
-}
-
-// noParts is the message for a folder without part files.
-const noParts = "is a directory without files part-*: give a file, or a pattern like DIR/*"
-
-// NoParts returns the error for a folder without part files, where a file is expected.
-func NoParts(dir string) error {
-	return &InputError{Path: dir, Msg: noParts, Err: syscall.EISDIR}
-}
-
-// Expand lists the files that an input path stands for: the path itself; for a pattern (* ? []) all
-// files that match, by name; for a folder its part files. A local file whose name looks like a
-// pattern stands for itself.
-func Expand(ctx context.Context, path string) ([]string, error) {
-	switch {
-	case path == Stdin || path == "":
-		return []string{path}, nil
-	case IsRemote(path):
-		return expandRemote(ctx, path)
-	}
-	info, err := os.Stat(path)
-	if err == nil && info.IsDir() {
-		return localParts(path)
-	}
-	if err == nil || !hdfs.HasGlob(path) {
-		return []string{path}, nil // opening it gives the error
-	}
-	found, err := glob(path)
-	if errors.Is(err, filepath.ErrBadPattern) {
-		return nil, Inputf(path, 0, "not a pattern: %w", err)
-	}
-	if err != nil {
+// CreateDir begins a folder that is filled on this machine (TMPDIR). Commit copies it next to its place and
+// renames it.
+func (r remote) CreateDir(path string, replace bool) (*OutDir, error) {
+	d := &OutDir{disk: vfs.OS, name: path, target: Clean(path), replace: replace, remote: true, removeParents: func() {}}
+	if err := r.with(path, d.checkRemote); err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(p string) bool {
-		info, err := os.Stat(p)
-		base := filepath.Base(p)
-		return err == nil && info.IsDir() || hdfs.Hidden(base) && !hdfs.Hidden(filepath.Base(path))
-	})
-	if len(found) == 0 {
-		return nil, noMatch(path)
+	var err error
+	if d.work, d.lock, err = tempDir("hdfs"); err != nil {
+		return nil, err
 	}
-	return found, nil
+	return d, nil
 }
-
-func localParts(dir string) ([]string, error) {
-	names, err := ReadDirNames(dir)
-	if err != nil {
-		return nil, Explain(dir, err)
-	}
-	var out []string
-	for _, n := range names {
-		if strings.HasPrefix(n, partPrefix) {
-			out = append(out, filepath.Join(dir, n))
-		}
-	}
-	if len(out) == 0 {
-		return []string{dir}, nil // opening it reports that it is a folder
-	}
-	return out, nil
-}
-
-func noMatch(path string) error {
-	return &InputError{Path: path, Msg: "no file matches", Err: iofs.ErrNotExist}
-}
-
-func expandRemote(ctx context.Context, path string) (out []string, err error) {
-	l, err := hdfs.Parse(path)
-	if err != nil {
-		return nil, Explain(path, err)
-	}
-	err = remotely(ctx, path, func(f *hdfs.FS, name string) error {
-		info, err := f.Stat(name)
-		switch {
-		case err == nil && info.IsDir():
-			out, err = remoteParts(f, name)
-		case err == nil:
-			out = []string{name}
-		case errors.Is(err, iofs.ErrNotExist) && hdfs.HasGlob(name):
-			out, err = remoteMatches(f, l)
-			if err == nil && len(out) == 0 {
-				err = noMatch(path)
-			}
-		}
-		return err
-	})
-	for i := range out {
-		out[i] = l.With(out[i])
-	}
-	return out, err
-}
-
-// remoteParts lists a folder's part files.
-func remoteParts(f *hdfs.FS, dir string) (out []string, err error) {
-	list, err := f.ReadDir(dir)
-	for _, e := range list {
-		if strings.HasPrefix(e.Name(), partPrefix) && !e.IsDir() {
-			out = append(out, strings.TrimSuffix(dir, "/")+"/"+e.Name())
-		}
-	}
-	if err == nil && len(out) == 0 {
-		err = &UsageError{Msg: noParts}
-	}
-	return out, err
-}
-
-// remoteMatches lists the files that match a pattern.
-func remoteMatches(f *hdfs.FS, pattern hdfs.Location) (out []string, err error) {
-	found, err := f.Glob(pattern.Path)
-	for _, p := range found {
-		info, err := f.Stat(p)
-		if err != nil {
-			return nil, Explain(pattern.With(p), err)
-		}
-		if !info.IsDir() {
-			out = append(out, p)
-		}
-	}
-	return out, err
-}
-
-// MkdirAll creates a folder and its missing parents. They are durable when it returns.
-func MkdirAll(path string) error {
-	if !IsRemote(path) {
-		return MkdirMode(path, 0o777)
-	}
-	return remotely(context.Background(), path, func(f *hdfs.FS, name string) error { return f.MkdirAll(name) })
-}
-
-// OpenRaw opens a regular file without decompressing it: see OpenRegular.
-func OpenRaw(path string) (io.ReadCloser, error) {
-	if !IsRemote(path) {
-		return OpenRegular(path)
-	}
-	r, _, err := openRemote(context.Background(), path)
-	return r, err
-}
-
-// FolderBytes returns the size of the files in a folder, as far as they can be listed.
-func FolderBytes(path string) (n int64) {
-	if !IsRemote(path) {
-		entries, _ := os.ReadDir(path)
-		for _, e := range entries {
-			if info, err := e.Info(); err == nil {
-				n += info.Size()
-			}
-		}
-		return n
-	}
-	_ = remotely(context.Background(), path, func(f *hdfs.FS, name string) error {
-		list, err := f.ReadDir(name)
-		for _, e := range list {
-			n += e.Size()
-		}
-		return err
-	})
-	return n
-}
-
-// Within reports whether a remote path is root or is below it.
-func Within(path, root string) bool {
-	a, b := Clean(path), Clean(root)
-	return IsRemote(a) && IsRemote(b) && (a == b || strings.HasPrefix(a, strings.TrimSuffix(b, "/")+"/"))
-}
-
-// MkdirMode is like MkdirAll for local paths, with the mode of the created folders.
-func MkdirMode(path string, mode iofs.FileMode) error { return vfs.MkdirAll(vfs.OS, path, mode) }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"taxon/internal/fs/hdfs"
-	"taxon/internal/fs/vfs"
 )
 
 // publishPatience is the time for which a name node may be unreachable when a folder is to be
@@ -22,37 +21,23 @@ const publishPatience = 5 * time.Minute
 // staleAge is the age at which a temporary folder counts as the remains of a killed process.
 const staleAge = 7 * 24 * time.Hour
 
-// createRemoteDir creates the working folder for a folder of a Hadoop file system on this machine
-// (TMPDIR). Commit copies it next to its final place and renames the copy.
-func createRemoteDir(name string, replace bool) (*OutDir, error) {
-	d := &OutDir{disk: vfs.OS, name: name, target: Clean(name), replace: replace, remote: true, removeParents: func() {}}
-	if err := remotely(context.Background(), name, d.checkRemote); err != nil {
-		return nil, err
-	}
-	var err error
-	if d.work, d.lock, err = tempDir("hdfs"); err != nil {
-		return nil, err
-	}
-	return d, nil
-}
-
-// checkRemote returns an error if Commit cannot or must not replace the target, or if its folder is
-// not writable, before hours of work go into the folder.
+// checkRemote refuses a target that Commit can't or must not replace, and places without write
+// permission, before hours of work go into the folder.
 func (d *OutDir) checkRemote(f *hdfs.FS, name string) error {
 	if name == "/" {
-		return &UsageError{Msg: "is the root of the file system: give a folder below it"}
+		return &InputError{Msg: "is the root of the file system: give a folder below it"}
 	}
 	info, err := f.Stat(name)
 	switch {
 	case err == nil && !info.IsDir():
-		return &UsageError{Msg: "is a file: give a folder to write"}
+		return &InputError{Msg: "is a file: give a folder to write"}
 	case err == nil:
 		list, err := f.ReadDir(name)
 		if err != nil {
 			return err
 		}
 		if len(list) > 0 && !d.replace {
-			return &UsageError{Msg: "exists already: choose another place, or use ‹force› to replace it"}
+			return &InputError{Msg: "exists already: choose another place, or use ‹force› to replace it"}
 		}
 	case !errors.Is(err, iofs.ErrNotExist):
 		return err
@@ -129,11 +114,10 @@ func (d *OutDir) sweep(f *hdfs.FS, name string) error {
 
 // publishRemote copies the folder next to its final place, marks it as complete and renames it.
 func (d *OutDir) publishRemote() error {
-	f, name, err := dial(context.Background(), d.target, publishPatience)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
+	return remote{ctx: context.Background(), wait: publishPatience}.with(d.target, d.publishTo)
+}
+
+func (d *OutDir) publishTo(f *hdfs.FS, name string) error {
 	temp := d.tempName(name)
 	made, err := d.makeParents(f, path.Dir(name))
 	if err == nil {
@@ -178,48 +162,4 @@ func (d *OutDir) uploadMarked(f *hdfs.FS, temp, name string) error {
 		return err
 	}
 	return f.RemoveAll(old)
-}
-
-// Files writes small files to one file system, over one connection if it is remote. It is used by
-// one goroutine. The zero value is ready to use.
-type Files struct{ remote *hdfs.FS }
-
-// Write writes a file in one atomic step. Its folder must exist, and be on the file system of the
-// first file.
-func (w *Files) Write(path string, data []byte) error {
-	if !IsRemote(path) {
-		return WriteFile(path, data)
-	}
-	l, err := hdfs.Parse(path)
-	if err != nil {
-		return Explain(path, err)
-	}
-	if w.remote == nil {
-		if w.remote, _, err = dial(context.Background(), path, 0); err != nil {
-			return err
-		}
-	}
-	return Explain(path, w.remote.WriteNew(l.Path, data))
-}
-
-// Close closes the connection.
-func (w *Files) Close() error {
-	if w.remote == nil {
-		return nil
-	}
-	return w.remote.Close()
-}
-
-// createRemoteFile creates a file of a Hadoop file system.
-func createRemoteFile(path string) (*OutFile, error) {
-	f, name, err := dial(context.Background(), path, 0)
-	if err != nil {
-		return nil, err
-	}
-	w, err := f.Create(name)
-	if err != nil {
-		f.Close()
-		return nil, explainNew(path, err)
-	}
-	return &OutFile{out: w, path: path}, nil
 }

@@ -23,43 +23,11 @@ const Scheme = hdfs.Scheme
 // Negotiate adds a Kerberos ticket to a request of one of Hadoop's web services.
 func Negotiate(r *http.Request) error { return hdfs.Negotiate(r) }
 
-// UsageError is an error of a remote file system that the user must fix.
-type UsageError = hdfs.UsageError
-
 // successName is the file that marks a folder as complete for Hadoop's tools.
 const successName = "_SUCCESS"
 
 // copyBytes is the buffer of a copy between file systems.
 const copyBytes = 1 << 20
-
-// openRemote opens a file of a Hadoop file system.
-func openRemote(ctx context.Context, path string) (io.ReadCloser, int64, error) {
-	f, name, err := dial(ctx, path, 0)
-	if err != nil {
-		return nil, 0, err
-	}
-	r, err := f.Open(name)
-	if err != nil {
-		f.Close()
-		return nil, 0, remoteErr(ctx, path, err)
-	}
-	return &remoteFile{r, ctx, path}, r.Size(), nil
-}
-
-// remoteFile adds the path to errors.
-type remoteFile struct {
-	*hdfs.Reader
-	ctx  context.Context
-	path string
-}
-
-func (f *remoteFile) Read(p []byte) (int, error) {
-	n, err := f.Reader.Read(p)
-	if err != nil && err != io.EOF {
-		err = remoteErr(f.ctx, f.path, err)
-	}
-	return n, err
-}
 
 // readAll reads size bytes and checks that the stream ends there.
 func readAll(r io.Reader, size int64) ([]byte, error) {
@@ -72,7 +40,7 @@ func readAll(r io.Reader, size int64) ([]byte, error) {
 // the path itself if it is local, or a copy of a remote folder in TMPDIR. The caller calls done
 // when the files are mapped or read; it removes the copy.
 func Fetch(ctx context.Context, path string) (local string, done func(), err error) {
-	if !IsRemote(path) {
+	if !Shared(path) {
 		return path, func() {}, nil
 	}
 	temp, done, err := TempDir("hdfs")
@@ -89,14 +57,7 @@ func Fetch(ctx context.Context, path string) (local string, done func(), err err
 // FetchInto copies the files of a remote folder to an existing local one, except those that
 // Hadoop's tools ignore.
 func FetchInto(ctx context.Context, path, dir string) error {
-	info, err := Stat(path)
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() {
-		return Explain(path, &os.PathError{Op: "open", Path: path, Err: errNotDir})
-	}
-	names, err := ReadDirNames(path)
+	names, err := NamesOn(For(ctx, path), path)
 	if err != nil {
 		return err
 	}
@@ -112,7 +73,7 @@ func FetchInto(ctx context.Context, path, dir string) error {
 }
 
 func fetchFile(ctx context.Context, from, to string) error {
-	in, _, err := openRemote(ctx, from)
+	in, err := For(ctx, from).Open(from)
 	if err != nil {
 		return err
 	}

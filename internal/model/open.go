@@ -120,8 +120,11 @@ func readManifest(dir string) (*Manifest, error) {
 	return m, nil
 }
 
-// Unfinished returns the folder next to a model's folder that holds the training until its end.
-func Unfinished(dir string) string { return fs.Clean(dir) + ".train" }
+// WorkExt ends the name of a folder in which a model is trained.
+const WorkExt = ".train"
+
+// Unfinished is the folder next to a model's folder that holds its training until that has ended.
+func Unfinished(dir string) string { return fs.Clean(dir) + WorkExt }
 
 // IsUnfinished reports whether dir is the place of a model whose training has not ended. Other
 // folders at Unfinished's path belong to the user: they have neither the mark nor a training's

@@ -312,7 +312,7 @@ func Replaceable(dir string) error {
 		if half, ok := fs.HalfWritten(name); ok {
 			name = half
 		}
-		if !modelFile(name) && !(name == hadoopMark && fs.IsRemote(dir)) {
+		if !modelFile(name) && name != hadoopMark {
 			return &fs.InputError{Path: dir, Msg: fmt.Sprintf("holds %q, which is no part of a model: choose another "+
 				"‹out› or empty it", name)}
 		}

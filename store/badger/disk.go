@@ -3,10 +3,10 @@ package badger
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"taxon/internal/fs/vfs"
 	"taxon/store"
 )
 
@@ -67,7 +67,7 @@ func roomToOpen(dir string, free func(string) (uint64, error)) error {
 	}
 	var need uint64 = 1 << 20
 	for _, name := range logs {
-		if info, err := os.Stat(name); err == nil {
+		if info, err := vfs.OS.Stat(name); err == nil {
 			need += uint64(info.Size())
 		}
 	}

@@ -35,9 +35,8 @@ func testClosedFolder(t *testing.T, c *Cluster) {
 	}
 	c.admin(t, "-chmod", "700", "/glob/wf")
 	bob := asUser(c, "bob")
-	path := bob + "/glob/w*/part-*"
-	_, err := fs.Expand(t.Context(), path)
-	wantInput(t, err, path, "the folder /glob/wf may not be listed")
+	_, err := fs.Expand(t.Context(), bob+"/glob/w*/part-*")
+	wantInput(t, err, bob+"/glob/wf", "the folder may not be listed")
 	if got, err := fs.Expand(t.Context(), bob+"/glob/wft*/part-*"); err != nil || len(got) != 2 {
 		t.Errorf("a pattern that leaves it out: %q, %v", got, err)
 	}

@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 		{"compression", testCompression},
 		{"parts", testParts}, {"expand", testExpand}, {"errors", testErrors}, {"folders", testFolders},
 		{"refusals", testRefusals},
-		{"fetch", testFetch}, {"cancel", testCancel}, {"remove", testRemove},
+		{"fetch", testFetch}, {"cancel", testCancel}, {"remove", testRemove}, {"ranges", testRanges}, {"kept", testKept},
 	}
 	t.Run("local", func(t *testing.T) {
 		for _, p := range parts {
@@ -236,7 +236,7 @@ func testParts(t *testing.T, root string) {
 }
 
 func testExpand(t *testing.T, root string) {
-	for _, name := range []string{"x/part-1", "x/part-0", "y/part-0", "z"} {
+	for _, name := range []string{"x/part-1", "x/part-0", "y/part-0", "z", "_h/part-0", "_z"} {
 		dir := fs.Dir(fs.Join(root, name))
 		if dir != root && !fs.Exists(dir) {
 			d, err := fs.CreateDir(dir, false)
@@ -251,7 +251,7 @@ func testExpand(t *testing.T, root string) {
 	}
 	for _, c := range []struct{ pattern, want string }{
 		{"z", "z"}, {"x", "x/part-0 x/part-1"}, {"*", "z"}, {"?/part-0", "x/part-0 y/part-0"},
-		{"[xy]/part-[1-9]", "x/part-1"},
+		{"[xy]/part-[1-9]", "x/part-1"}, {"*/part-0", "x/part-0 y/part-0"}, {"_*", "_z"}, {"_*/part-0", "_h/part-0"},
 	} {
 		got, err := fs.Expand(t.Context(), fs.Join(root, c.pattern))
 		text := strings.ReplaceAll(strings.Join(got, " "), root+"/", "")
@@ -270,7 +270,7 @@ func testErrors(t *testing.T, root string) {
 		{"file/below", "not a directory"}} {
 		path := fs.Join(root, c.name)
 		_, err := fs.Open(t.Context(), fs.Local{}, path)
-		if c.name == "file/below" && fs.IsRemote(root) {
+		if c.name == "file/below" && fs.Shared(root) {
 			c.want = "" // the name node says that access is denied
 		}
 		wantInput(t, err, path, c.want)
@@ -309,7 +309,7 @@ func testFolders(t *testing.T, root string) {
 		t.Fatal(err)
 	}
 	want := []string{"one", "two"}
-	if fs.IsRemote(root) {
+	if fs.Shared(root) {
 		want = []string{"_SUCCESS", "one", "two"}
 	}
 	nothingBut(t, dir, want...)
@@ -364,7 +364,7 @@ func testFetch(t *testing.T, root string) {
 		t.Errorf("%v, want %s", err, want)
 	}
 	done()
-	if fs.IsRemote(root) == fs.Exists(local) {
+	if fs.Shared(root) == fs.Exists(local) {
 		t.Error("done must remove a copy and nothing else")
 	}
 }
@@ -382,11 +382,68 @@ func testCancel(t *testing.T, root string) {
 		t.Fatal(err)
 	}
 	cancel()
-	if n, err := io.Copy(io.Discard, f); fs.IsRemote(root) && !errors.Is(err, context.Canceled) {
+	if n, err := io.Copy(io.Discard, f); fs.Shared(root) && !errors.Is(err, context.Canceled) {
 		t.Errorf("%d more bytes, %v", n, err)
 	}
-	if _, err := fs.Open(ctx, fs.Local{}, path); fs.IsRemote(root) && !errors.Is(err, context.Canceled) {
+	if _, err := fs.Open(ctx, fs.Local{}, path); fs.Shared(root) && !errors.Is(err, context.Canceled) {
 		t.Errorf("open: %v", err)
+	}
+}
+
+// testRanges: a file may be read in order and by ranges at the same time, whichever comes first.
+func testRanges(t *testing.T, root string) {
+	path, data := fs.Join(root, "long"), noise(6, 20<<20)
+	put(t, path, data)
+	for _, first := range []string{"order", "range"} {
+		f, err := fs.For(t.Context(), path).Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ranges := func() {
+			for _, at := range []int{0, 17 << 20, 5<<20 + 1, len(data) - 1000} {
+				p := make([]byte, 1000)
+				if n, err := f.ReadAt(p, int64(at)); n != len(p) || !bytes.Equal(p, data[at:at+len(p)]) {
+					t.Errorf("%s first: %d bytes at %d, %v", first, n, at, err)
+				}
+			}
+		}
+		if first == "range" {
+			ranges()
+		}
+		var got bytes.Buffer
+		_, err = io.CopyN(&got, f, 9<<20)
+		ranges()
+		_, rest := io.Copy(&got, f)
+		if err != nil || rest != nil || !bytes.Equal(got.Bytes(), data) || f.Size() != int64(len(data)) {
+			t.Errorf("%s first: %d bytes, %v, %v", first, got.Len(), err, rest)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// testKept: calls that share a connection do what they do alone.
+func testKept(t *testing.T, root string) {
+	disk, done := fs.Keep(t.Context(), root)
+	a, b := fs.Join(root, "d", "a"), fs.Join(root, "d", "b")
+	err := errors.Join(disk.MkdirAll(fs.Dir(a)), disk.WriteFile(a, []byte("one")), disk.WriteFile(a, []byte("two")),
+		disk.Rename(a, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names, err := fs.NamesOn(disk, fs.Dir(a)); err != nil || len(names) != 1 || names[0] != "b" {
+		t.Errorf("%q, %v", names, err)
+	}
+	if got, err := fs.ReadFileOn(disk, b); err != nil || string(got) != "two" {
+		t.Errorf("%q, %v", got, err)
+	}
+	wantInput(t, disk.WriteFile(fs.Dir(a), nil), fs.Dir(a), "is a directory")
+	if _, err := disk.Stat(a); !errors.Is(err, iofs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	if err := errors.Join(disk.RemoveAll(fs.Dir(a)), done()); err != nil || fs.Exists(b) {
+		t.Error(err)
 	}
 }
 

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	iofs "io/fs"
-	"os"
 	"path/filepath"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/model"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
@@ -98,8 +98,7 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 // temporary folder, and also keep if it was created here and is empty.
 func folder(keep string) (dir string, done func(), err error) {
 	if keep == "" {
-		dir, err = os.MkdirTemp("", "taxon-demo-")
-		return dir, func() { os.RemoveAll(dir) }, err
+		return fs.TempDir("demo")
 	}
 	done, err = fs.MakeParents(filepath.Join(keep, trainFile))
 	return keep, done, fs.Explain(keep, err)
@@ -117,13 +116,13 @@ func keepFiles(dir string, files []file) (err error) {
 	defer func() {
 		for _, path := range made {
 			if err != nil {
-				os.Remove(path)
+				fs.RemoveAll(path)
 			}
 		}
 	}()
 	for _, f := range files {
 		path := filepath.Join(dir, f.name)
-		old, err := os.ReadFile(path)
+		old, err := vfs.ReadFile(vfs.OS, path)
 		switch {
 		case err == nil && bytes.Equal(old, f.text):
 			continue

@@ -57,7 +57,7 @@ var Sorts = []string{"dir", "method", "gap", "micro_f1", "macro_f1", "seconds", 
 // with the best first, other keys with the smallest first. Models that cannot be read come last,
 // with their errors.
 func Find(dir, by string) ([]Run, error) {
-	if info, err := os.Stat(dir); err != nil {
+	if info, err := fs.Stat(dir); err != nil {
 		return nil, fs.Explain(dir, err)
 	} else if !info.IsDir() {
 		return nil, fs.Inputf(dir, 0, "is a file: give a folder with models in it")
@@ -135,7 +135,7 @@ func read(base, path string) (*Run, error) {
 		Gap: r.Gap, Objective: r.Objective, Sweeps: r.Sweeps, StoppedBy: r.StoppedBy, Seconds: r.Seconds, CPU: r.CPUSeconds}
 	for _, f := range m.Files {
 		name := filepath.Join(path, f.Name)
-		switch info, err := os.Stat(name); {
+		switch info, err := fs.Stat(name); {
 		case err != nil:
 			return nil, fs.Explain(name, err)
 		case info.Size() != f.Bytes:
@@ -143,7 +143,7 @@ func read(base, path string) (*Run, error) {
 		}
 		out.Bytes += f.Bytes
 	}
-	if info, err := os.Stat(filepath.Join(path, "manifest.json")); err == nil {
+	if info, err := fs.Stat(filepath.Join(path, "manifest.json")); err == nil {
 		out.Made = info.ModTime().UTC().Truncate(time.Second)
 	}
 	if out.trace, err = model.ReadTrace(path); err != nil {

@@ -3,12 +3,12 @@ package train
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"taxon/internal/cluster/jobs"
+	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/calibration"
 	"taxon/internal/model/scoring"
@@ -68,7 +68,7 @@ func (t *Training) calibrate(ctx context.Context, dir string, report *model.Repo
 // fits. If there are more scores than calibration.MostScores, each part skips rows evenly.
 func (h *holdOut) calibration(ctx context.Context) (*calibration.Calibration, error) {
 	dir := filepath.Join(h.scratch, "holdout")
-	defer os.RemoveAll(dir)
+	defer fs.RemoveAll(dir)
 	held := 0
 	for _, part := range h.parts {
 		held += len(part.held)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/data/dataset"
 	"taxon/internal/data/taxonomy"
+	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
@@ -96,7 +96,7 @@ func (h *holdOut) fit(ctx context.Context) (*labelset.Cutoffs, error) {
 // profiles returns the profiles of all held-out rows, part by part.
 func (h *holdOut) profiles(ctx context.Context) (p *labelset.Profiles, err error) {
 	dir := filepath.Join(h.scratch, "holdout")
-	defer os.RemoveAll(dir)
+	defer fs.RemoveAll(dir)
 	for _, part := range h.parts {
 		if err := h.train(ctx, part.rest, dir); err != nil {
 			return nil, err

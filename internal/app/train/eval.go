@@ -19,6 +19,7 @@ import (
 	"taxon/internal/data/dataset"
 	"taxon/internal/data/table"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/model"
 	"taxon/internal/model/measure"
 	"taxon/internal/ui/option"
@@ -92,10 +93,10 @@ type sweepScores struct {
 func (t *Training) newScores(ctx context.Context, resumed bool) *sweepScores {
 	s := &sweepScores{t: t, stopping: ctx, cancelled: make(chan struct{}), bySweep: map[int]sweepScore{}}
 	if !resumed {
-		_ = os.Remove(s.path()) // from a run without a checkpoint
+		_ = fs.RemoveAll(s.path()) // left by a run without a checkpoint
 		return s
 	}
-	data, err := os.ReadFile(s.path())
+	data, err := vfs.ReadFile(vfs.OS, s.path())
 	if err != nil {
 		return s
 	}
@@ -138,7 +139,7 @@ func (s *sweepScores) show(ctx context.Context, st *taxonv1.JobStatus) (err erro
 func (s *sweepScores) measure(ctx context.Context, st *taxonv1.JobStatus) error {
 	t := s.t
 	dir := t.work.Join("trial")
-	defer os.RemoveAll(dir)
+	defer fs.RemoveAll(dir)
 	if _, err := t.WriteModel(ctx, dir, s.engine, st, nil); err != nil {
 		return err
 	}
@@ -164,7 +165,7 @@ func (s *sweepScores) keep(row sweepScore) error {
 	if err != nil {
 		return fmt.Errorf("score of sweep %d: %w", row.Sweep, err)
 	}
-	f, err := os.OpenFile(s.path(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	f, err := vfs.OS.OpenFile(s.path(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
 		return fs.Explain(s.path(), err)
 	}

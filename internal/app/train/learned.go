@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
 	"sync"
@@ -160,11 +159,11 @@ func Tree(ctx context.Context, o *Options, ui progress.Reporter) (*TreeReport, e
 	if o.Threads > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Threads))
 	}
-	scratch, err := os.MkdirTemp("", "taxon-tree-")
+	scratch, done, err := fs.TempDir("tree")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(scratch)
+	defer done()
 	t := &Training{ui: ui, o: o, scratch: scratch, learned: new(learned)}
 	if err := t.openData(ctx); err != nil {
 		return nil, err

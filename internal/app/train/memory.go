@@ -13,6 +13,7 @@ import (
 	"taxon/coordinator/footprint"
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 )
@@ -182,7 +183,7 @@ func availableMemory() int64 { return procBytes("/proc/meminfo", "MemAvailable:"
 // procBytes returns the value of a field of a file in /proc, converted from kB to bytes. It is 0 on
 // systems without /proc.
 func procBytes(file, name string) (bytes int64) {
-	data, _ := os.ReadFile(file)
+	data, _ := vfs.ReadFile(vfs.OS, file)
 	_, rest, _ := strings.Cut(string(data), name)
 	_, _ = fmt.Sscan(rest, &bytes)
 	return bytes << 10

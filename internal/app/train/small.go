@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -178,7 +177,7 @@ func (s *shrink) holdOut(ctx context.Context, sweeps int) (done func(), err erro
 		for _, m := range s.held {
 			m.Close()
 		}
-		_ = os.RemoveAll(parts)
+		_ = fs.RemoveAll(parts)
 	}
 	defer func() {
 		if err != nil {
@@ -217,7 +216,7 @@ func (s *shrink) pruned(ctx context.Context, o pruning.Options) (all []hits, err
 // prunedOne appends the hits of one held-out model after pruning.
 func (s *shrink) prunedOne(ctx context.Context, whole heldModel, o pruning.Options, all []hits) ([]hits, error) {
 	dir := filepath.Join(s.scratch, "small")
-	defer os.RemoveAll(dir)
+	defer fs.RemoveAll(dir)
 	if _, err := pruning.Write(ctx, whole.Model, dir, o, s.o.slots()); err != nil {
 		return nil, err
 	}

@@ -2,8 +2,6 @@ package train
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,12 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"taxon/coordinator/machine"
 	"taxon/internal/app/engine"
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/model"
 	"taxon/internal/ui/option"
 )
@@ -32,9 +29,8 @@ type Work struct {
 	// Keep is the folder of the checkpoint: Path, or a folder next to the model if that is in a
 	// Hadoop file system.
 	Keep string
-	// lock is the locked folder.
-	lock *os.File
-	// begun reports that sweeps have started, so that a failure may lose some.
+	lock vfs.File
+	// begun says that sweeps have begun, so that a failure may lose some.
 	begun bool
 	// state is the state folder of a training by MapReduce, which also holds its checkpoint. It is
 	// empty otherwise.
@@ -52,7 +48,7 @@ func OpenWork(out string, force bool) (*Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.Path, err = localWork(w.Keep); err != nil {
+	if w.Path, err = fs.Beside(out, model.WorkExt); err != nil {
 		return nil, fs.Explain(out, err)
 	}
 	if err := fs.Claimable(w.Path); err != nil {
@@ -68,15 +64,15 @@ func OpenWork(out string, force bool) (*Work, error) {
 		w.removeParents()
 		return nil, fs.Explain(out, err)
 	}
-	if w.lock, err = os.Open(w.Path); err != nil {
+	if w.lock, err = vfs.OS.Open(w.Path); err != nil {
 		return nil, fs.Explain(w.Path, err)
 	}
-	if err := unix.Flock(int(w.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if vfs.Busy(w.lock) {
 		w.Close()
 		return nil, option.Errorf("%s: another process is training it (%s): wait for it or choose another ‹out›", out, w.Path)
 	}
-	if !w.lockIsCurrent() {
-		// Between our open and our lock its owner finished and removed it.
+	if !vfs.Stands(vfs.OS, w.lock, w.Path) {
+		// between our open and our lock, its owner ended and removed it
 		w.Close()
 		return OpenWork(out, force)
 	}
@@ -125,30 +121,6 @@ func otherThan(dir string, names ...string) (string, error) {
 		return name, nil
 	}
 	return "", nil
-}
-
-// lockIsCurrent reports whether the locked folder is still the one at its path.
-func (w *Work) lockIsCurrent() bool {
-	mine, err := w.lock.Stat()
-	if err != nil {
-		return false
-	}
-	named, err := os.Stat(w.Path)
-	return err == nil && os.SameFile(mine, named)
-}
-
-// localWork returns the folder that is used on this machine. For a model in a Hadoop file system it
-// lies in the user's cache, because the data are mapped into memory.
-func localWork(keep string) (string, error) {
-	if !fs.IsRemote(keep) {
-		return keep, nil
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256([]byte(keep))
-	return filepath.Join(cache, "taxon", hex.EncodeToString(sum[:8])+".train"), nil
 }
 
 // Join returns a path within the folder.

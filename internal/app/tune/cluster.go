@@ -54,10 +54,10 @@ func openRemote(ctx context.Context, c Cluster, r record) (_ *remote, slots int,
 		return nil, 0, option.Errorf("tune: no worker of the cluster is up: start one, `taxon workers` shows them")
 	}
 	var name string
-	there, err := readJSON(ctx, r.join(jobsFile), &name)
+	there, err := r.readJSON(r.join(jobsFile), &name)
 	if !there || name == "" {
 		name = "tune-" + strings.ToLower(rand.Text()[:8])
-		err = writeJSON(r.join(jobsFile), name)
+		err = r.writeJSON(r.join(jobsFile), name)
 	}
 	return &remote{c, name}, slots, err
 }

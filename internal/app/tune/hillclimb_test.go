@@ -135,7 +135,7 @@ func TestTimeIsKept(t *testing.T) {
 		began := time.Now()
 		k := &clock{began: began, limit: limit, secondsRatio: 1}
 		k.now = func() time.Time {
-			return began.Add(time.Duration(record{o.Train.Out}.finished()) * 100 * time.Millisecond)
+			return began.Add(time.Duration(recordIn(t.Context(), o.Train.Out).finished()) * 100 * time.Millisecond)
 		}
 		newClock = func(time.Duration) *clock { return k }
 		s, err := open(t.Context(), validated(t, o), progress.Discard{})

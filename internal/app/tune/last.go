@@ -48,7 +48,7 @@ func (s *search) train(ctx context.Context, r *Table) error {
 			made.MaxTime = strconv.FormatFloat(math.Ceil(max(left*s.clock.secondsRatio, 1)), 'g', -1, 64)
 		}
 	}
-	old, path := madeOf(ctx, s.record), s.record.join(madeFile)
+	old, path := madeOf(s.record), s.record.join(madeFile)
 	switch {
 	case old == nil || !old.Point.Equal(made.Point) || old.Report != nil && old.Capped &&
 		old.Report.StoppedBy == method.StoppedByMaxTime:
@@ -59,7 +59,7 @@ func (s *search) train(ctx context.Context, r *Table) error {
 	if made.MaxTime != "" {
 		o.Said["max-time"] = made.MaxTime
 	}
-	if err := writeJSON(path, &made); err != nil {
+	if err := s.record.writeJSON(path, &made); err != nil {
 		return err
 	}
 	var report *model.Report
@@ -80,7 +80,7 @@ func (s *search) train(ctx context.Context, r *Table) error {
 		s.ui.Warn("%s: ‹time› ended its training before the requested tolerance: the same command continues it, and %s "+
 			"has the options for a longer training", o.Out, s.record.join(jobFile))
 	}
-	return errors.Join(writeJSON(path, &made), writeJSON(s.record.join(tableFile), r))
+	return errors.Join(s.record.writeJSON(path, &made), s.record.writeJSON(s.record.join(tableFile), r))
 }
 
 // writing is the number of seconds reserved for the unforeseen. writeRate is the number of bytes of
@@ -96,7 +96,7 @@ func (s *search) lastTime(ctx context.Context, r *Table) (least, after float64) 
 	if r.Sample {
 		number = s.folds.sample
 	}
-	results, err := s.record.results(ctx, []Point{r.Options}, number)
+	results, err := s.record.results([]Point{r.Options}, number)
 	if err != nil || results == nil {
 		return 0, writing
 	}
@@ -123,9 +123,9 @@ type made struct {
 
 // madeOf reads the description of the model in the folder, finished or not. It is nil if there is
 // none.
-func madeOf(ctx context.Context, r record) *made {
+func madeOf(r record) *made {
 	var m made
-	if there, err := readJSON(ctx, r.join(madeFile), &m); !there || err != nil {
+	if there, err := r.readJSON(r.join(madeFile), &m); !there || err != nil {
 		return nil
 	}
 	return &m

@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"context"
 	"math"
 	"strconv"
 	"strings"
@@ -67,12 +66,12 @@ func (m *meter) lossOf(trained *model.Model, row uint32, scores []scoring.Scored
 	return l
 }
 
-// jackknifeLosses is jackknife with the log-loss as the goal.
-func (m *meter) jackknifeLosses(ctx context.Context, p Point, from, to int, group []int) (*Jackknife, error) {
+// jackknifeLosses is jackknife with the log-loss as goal.
+func (m *meter) jackknifeLosses(p Point, from, to int, group []int) (*Jackknife, error) {
 	var all [1 + Groups]logLoss
 	for f := from; f < to; f++ {
 		_, rows := m.folds.split(f)
-		err := m.record.losses(ctx, p, f, func(i int, l logLoss) {
+		err := m.record.losses(p, f, func(i int, l logLoss) {
 			for g := range all {
 				if g != 1+group[rows[i]] {
 					all[g].add(l)
@@ -91,9 +90,9 @@ func (m *meter) jackknifeLosses(ctx context.Context, p Point, from, to int, grou
 }
 
 // losses reads the losses that writePredictions wrote, row by row.
-func (r record) losses(ctx context.Context, p Point, fold int, each func(row int, l logLoss)) error {
+func (r record) losses(p Point, fold int, each func(row int, l logLoss)) error {
 	path := r.file(p, fold, ".pred")
-	data, err := fs.ReadFile(ctx, path)
+	data, err := fs.ReadFileOn(r.disk, path)
 	if err != nil {
 		return fs.Explain(path, err)
 	}

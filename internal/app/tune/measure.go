@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 
 	"taxon/internal/app/train"
 	"taxon/internal/data/taxonomy"
+	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
@@ -75,7 +75,7 @@ func newMeter(s *search) (*meter, error) {
 func (m *meter) measure(ctx context.Context, t *train.Training, write func(dir string) error, h *heldFold,
 	results []*result) error {
 	dir := m.work.Join(results[0].Name() + fmt.Sprintf("-%d", h.number))
-	defer os.RemoveAll(dir)
+	defer fs.RemoveAll(dir)
 	if err := write(dir); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (m *meter) measure(ctx context.Context, t *train.Training, write func(dir s
 		if err := m.predict(trained, h, r.Point, shifted(rows, t.PriorShift(r.Shift())), own, losses); err != nil {
 			return err
 		}
-		measures, err := m.over(ctx, r.Point, h.number, h.number+1)
+		measures, err := m.over(r.Point, h.number, h.number+1)
 		if err != nil {
 			return err
 		}
@@ -203,13 +203,13 @@ func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]scoring.Scored) 
 		Tree: train.GroupsOf(trained.Tree, len(trained.Labels)), Rough: m.rough})
 }
 
-// replay reads the recorded predictions of a fold as ids of acc's labels. Class i of the class set
-// has id i. The slices are valid until the next row.
-func (m *meter) replay(ctx context.Context, p Point, fold int, acc *measure.Accumulator, each func(row uint32, truth,
+// replay reads the recorded predictions of a fold as ids of acc's labels. Class i of the class
+// set has id i. Slices are valid until the next row.
+func (m *meter) replay(p Point, fold int, acc *measure.Accumulator, each func(row uint32, truth,
 	predicted, ranked []int32)) error {
 	_, rows := m.folds.split(fold)
 	var truth, predicted, ranked []int32
-	return m.record.predictions(ctx, p, fold, len(rows), func(i int, labels, best []string) {
+	return m.record.predictions(p, fold, len(rows), func(i int, labels, best []string) {
 		truth = truth[:0]
 		for _, l := range m.whole.Set.LabelsOf(rows[i]) {
 			truth = append(truth, int32(l))
@@ -229,13 +229,13 @@ func (m *meter) value(r *measure.Result) (float64, error) {
 }
 
 // over measures the rows of folds from..to-1 together.
-func (m *meter) over(ctx context.Context, p Point, from, to int) (r measure.Result, err error) {
+func (m *meter) over(p Point, from, to int) (r measure.Result, err error) {
 	acc, err := measure.NewAccumulator(m.all)
 	if err != nil {
 		return r, err
 	}
 	for f := from; f < to; f++ {
-		err := m.replay(ctx, p, f, acc, func(_ uint32, truth, predicted, ranked []int32) {
+		err := m.replay(p, f, acc, func(_ uint32, truth, predicted, ranked []int32) {
 			acc.Add(truth, predicted,
 				ranked)
 		})
@@ -247,7 +247,7 @@ func (m *meter) over(ctx context.Context, p Point, from, to int) (r measure.Resu
 	if m.goal.Probable {
 		var all logLoss
 		for f := from; f < to; f++ {
-			if err := m.record.losses(ctx, p, f, func(_ int, l logLoss) { all.add(l) }); err != nil {
+			if err := m.record.losses(p, f, func(_ int, l logLoss) { all.add(l) }); err != nil {
 				return r, err
 			}
 		}
@@ -257,10 +257,10 @@ func (m *meter) over(ctx context.Context, p Point, from, to int) (r measure.Resu
 }
 
 // jackknife measures the goal on the rows of folds from..to-1: on all of them, and without each
-// group of rows. group maps a row to its group.
-func (m *meter) jackknife(ctx context.Context, p Point, from, to int, group []int) (*Jackknife, error) {
+// group of rows. group is by row.
+func (m *meter) jackknife(p Point, from, to int, group []int) (*Jackknife, error) {
 	if m.goal.Probable {
-		return m.jackknifeLosses(ctx, p, from, to, group)
+		return m.jackknifeLosses(p, from, to, group)
 	}
 	var acc [1 + Groups]*measure.Accumulator
 	all, err := measure.NewAccumulator(m.light)
@@ -272,7 +272,7 @@ func (m *meter) jackknife(ctx context.Context, p Point, from, to int, group []in
 		acc[1+i] = all.Part()
 	}
 	for f := from; f < to; f++ {
-		err := m.replay(ctx, p, f, all, func(row uint32, truth, predicted, ranked []int32) {
+		err := m.replay(p, f, all, func(row uint32, truth, predicted, ranked []int32) {
 			for i := range acc {
 				if i != 1+group[row] {
 					acc[i].Add(truth, predicted, ranked)

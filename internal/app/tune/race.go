@@ -236,7 +236,7 @@ func (r *race) path(ctx context.Context, entries []*raceEntry, f int) error {
 func (r *race) first(ctx context.Context, in []*candidate) (*Jackknife, error) {
 	var jacks []*Jackknife
 	for _, p := range in {
-		j, err := r.meter.jackknife(ctx, p.point, 0, 1, r.group)
+		j, err := r.meter.jackknife(p.point, 0, 1, r.group)
 		if err != nil {
 			return nil, err
 		}
@@ -257,7 +257,7 @@ func (r *race) drop(ctx context.Context, folds int) (err error) {
 			continue
 		}
 		if folds > 1 {
-			if p.jack, err = r.meter.jackknife(ctx, p.point, 0, folds, r.group); err != nil {
+			if p.jack, err = r.meter.jackknife(p.point, 0, folds, r.group); err != nil {
 				return err
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,8 +25,16 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// record is the folder of a search.
-type record struct{ dir string }
+// record is the folder of a search, on any file system. Several goroutines may use it.
+type record struct {
+	disk fs.FS
+	dir  string
+}
+
+// recordIn returns the record of a search in dir. It can be written after ctx has ended.
+func recordIn(ctx context.Context, dir string) record {
+	return record{fs.For(context.WithoutCancel(ctx), dir), dir}
+}
 
 // Names within the folder of a search.
 const (
@@ -61,16 +69,25 @@ func (r record) state(p Point, fold int) string {
 // checkpoint returns the folder of a job's checkpoint.
 func (r record) checkpoint(job string) string { return r.join(statesDir, job) }
 
-// free returns an error if the folder holds something other than a search.
+// has says whether something has this name; false if that can't be found out.
+func (r record) has(path string) bool {
+	_, err := r.disk.Stat(path)
+	return err == nil
+}
+
+// free refuses a folder that holds something other than a search.
 func (r record) free() error {
-	names, err := fs.ReadDirNames(r.dir)
+	names, err := fs.NamesOn(r.disk, r.dir)
+	names = slices.DeleteFunc(names, func(n string) bool { // half-written, by a killed search
+		return strings.HasPrefix(n, "."+searchFile+".") && strings.HasSuffix(n, ".part")
+	})
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(names) == 0 {
 		return nil
 	}
 	if err != nil {
 		return fs.Explain(r.dir, err)
 	}
-	if _, err := fs.Stat(r.join(searchFile)); err != nil {
+	if !r.has(r.join(searchFile)) {
 		return option.Errorf("%s: is no folder of a search: choose another ‹out›", r.dir)
 	}
 	return nil
@@ -103,11 +120,11 @@ func (id identity) same(other identity) bool {
 		id.Losses == other.Losses && id.Places == other.Places && id.Folds == other.Folds && id.Text == other.Text
 }
 
-// begin creates the folder, or returns an error if it holds another search.
-func (r record) begin(ctx context.Context, id identity, force bool) error {
+// begin makes the folder, or checks that it holds the same search.
+func (r record) begin(id identity, force bool) error {
 	path := r.join(searchFile)
 	var old identity
-	there, err := readJSON(ctx, path, &old)
+	there, err := r.readJSON(path, &old)
 	switch {
 	case there && !force && err != nil:
 		return option.Errorf("%s: is damaged: use ‹force› to search anew", path)
@@ -121,22 +138,31 @@ func (r record) begin(ctx context.Context, id identity, force bool) error {
 		return r.makeFolders()
 	case !there && err != nil:
 		return err
+	case !there:
+		// This file first, as a folder without it is no search's, should the process be killed here.
+		if err := r.disk.MkdirAll(r.dir); err != nil {
+			return fs.Explain(r.dir, err)
+		}
+		if err := r.writeJSON(path, id); err != nil {
+			return err
+		}
+		return r.makeFolders()
 	}
-	for _, name := range []string{pointsDir, statesDir, jobFile, tableFile, madeFile, jobsFile} { // from another search
-		if err := fs.RemoveAll(r.join(name)); err != nil {
+	for _, name := range []string{pointsDir, statesDir, jobFile, tableFile, madeFile, jobsFile} { // left by another search
+		if err := r.disk.RemoveAll(r.join(name)); err != nil {
 			return fs.Explain(r.join(name), err)
 		}
 	}
 	if err := r.makeFolders(); err != nil {
 		return err
 	}
-	return writeJSON(path, id)
+	return r.writeJSON(path, id)
 }
 
 // makeFolders creates the folders within the search's folder.
 func (r record) makeFolders() error {
 	for _, name := range []string{pointsDir, statesDir} {
-		if err := fs.MkdirAll(r.join(name)); err != nil {
+		if err := r.disk.MkdirAll(r.join(name)); err != nil {
 			return fs.Explain(r.join(name), err)
 		}
 	}
@@ -172,12 +198,12 @@ func (r *result) UnmarshalJSON(data []byte) error {
 	return errors.Join(json.Unmarshal(data, &r.Point), json.Unmarshal(data, &r.outcome))
 }
 
-// results reads the results of points that share a training on a fold. It is nil unless all exist.
-func (r record) results(ctx context.Context, points []Point, fold int) ([]*result, error) {
+// results reads the results of a rung's points on a fold; nil unless all exist.
+func (r record) results(points []Point, fold int) ([]*result, error) {
 	var out []*result
 	for _, p := range points {
 		path, one := r.file(p, fold, ".json"), &result{}
-		there, err := readJSON(ctx, path, one)
+		there, err := r.readJSON(path, one)
 		switch {
 		case !there:
 			return nil, err
@@ -189,12 +215,14 @@ func (r record) results(ctx context.Context, points []Point, fold int) ([]*resul
 	return out, nil
 }
 
-// keep writes a result. Its training counts as done from then on.
-func (r record) keep(one *result) error { return writeJSON(r.file(one.Point, one.Fold, ".json"), one) }
+// keep writes a result. From then on the training counts as done.
+func (r record) keep(one *result) error {
+	return r.writeJSON(r.file(one.Point, one.Fold, ".json"), one)
+}
 
 // finished counts the results.
 func (r record) finished() (n int) {
-	names, _ := fs.ReadDirNames(r.join(pointsDir))
+	names, _ := fs.NamesOn(r.disk, r.join(pointsDir))
 	for _, name := range names {
 		if strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, ".") {
 			n++
@@ -208,7 +236,7 @@ func (r record) finished() (n int) {
 func (r record) writePredictions(p Point, fold, rows int, losses []logLoss, of func(row int) (labels,
 	ranked []string)) error {
 	path := r.file(p, fold, ".pred")
-	file, err := fs.CreateFile(path)
+	file, err := r.disk.Create(path)
 	if err != nil {
 		return err
 	}
@@ -229,10 +257,9 @@ func (r record) writePredictions(p Point, fold, rows int, losses []logLoss, of f
 }
 
 // predictions reads what writePredictions wrote, row by row.
-func (r record) predictions(ctx context.Context, p Point, fold, rows int, each func(row int, labels,
-	ranked []string)) error {
+func (r record) predictions(p Point, fold, rows int, each func(row int, labels, ranked []string)) error {
 	path := r.file(p, fold, ".pred")
-	data, err := fs.ReadFile(ctx, path)
+	data, err := fs.ReadFileOn(r.disk, path)
 	if err != nil {
 		return fs.Explain(path, err)
 	}
@@ -314,30 +341,29 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on
 			line(!p.Carried && !capped && p.Effect != method.OnNothing, p.Name, p.Of(j))
 		}
 	}
-	return fs.WriteFile(r.join(jobFile), []byte(b.String()))
+	return r.disk.WriteFile(r.join(jobFile), []byte(b.String()))
 }
 
 // anywhere returns a path as a quoted one that is valid from any folder.
 func anywhere(path string) string {
-	if whole, err := filepath.Abs(path); err == nil && !fs.IsRemote(path) {
+	if whole, err := fs.Abs(path); err == nil {
 		path = whole
 	}
 	return strconv.Quote(path)
 }
 
-// writeJSON writes v to a file as JSON.
-func writeJSON(path string, v any) error {
+func (r record) writeJSON(path string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return fs.WriteFile(path, append(data, '\n'))
+	return r.disk.WriteFile(path, append(data, '\n'))
 }
 
-// readJSON reads a file into v. there reports whether the file exists and could be read, even if
-// its content is invalid. A missing file is no error.
-func readJSON(ctx context.Context, path string, v any) (there bool, err error) {
-	data, err := fs.ReadFile(ctx, path)
+// readJSON reads a file. there says whether it exists and could be read, even if its content is
+// invalid. A missing file is no error.
+func (r record) readJSON(path string, v any) (there bool, err error) {
+	data, err := fs.ReadFileOn(r.disk, path)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}

@@ -82,7 +82,7 @@ func (s *search) search(ctx context.Context) (r *Table, err error) {
 		}
 	}
 	if !r.TimeUp {
-		_ = fs.RemoveAll(s.record.join(statesDir)) // no later training starts at them
+		_ = s.record.disk.RemoveAll(s.record.join(statesDir)) // nothing begins at them any more
 	}
 	return r, nil
 }
@@ -139,7 +139,7 @@ type search struct {
 // open reads the structure and the data, assigns rows to folds, and locks the folder. Only one
 // process at a time searches in a folder.
 func open(ctx context.Context, o *Options, ui progress.Reporter) (_ *search, err error) {
-	s := &search{o: o, ui: ui, record: record{o.Train.Out}, clock: newClock(o.Time)}
+	s := &search{o: o, ui: ui, record: recordIn(ctx, o.Train.Out), clock: newClock(o.Time)}
 	if s.goal, err = goalOf(o.Goal); err != nil {
 		return nil, err
 	}
@@ -165,13 +165,14 @@ func open(ctx context.Context, o *Options, ui progress.Reporter) (_ *search, err
 	if s.meter, err = newMeter(s); err != nil {
 		return nil, err
 	}
-	if err := s.record.begin(ctx, s.identity(), o.Train.Force); err != nil {
+	if err := s.record.begin(s.identity(), o.Train.Force); err != nil {
 		return nil, err
 	}
 	var before struct {
 		Goal string `json:"goal"`
 	}
-	if there, err := readJSON(ctx, s.record.join(tableFile), &before); there && err == nil && before.Goal != s.goal.Key {
+	there, err := s.record.readJSON(s.record.join(tableFile), &before)
+	if there && err == nil && before.Goal != s.goal.Key {
 		ui.Warn("%s was searched for the best %s: its trainings are measured by %s now, and its job file "+
 			"and model are replaced", o.Train.Out, before.Goal, s.goal.Key)
 	}
@@ -393,7 +394,7 @@ func (s *search) run(ctx context.Context) (*Table, error) {
 
 // row measures a point on the rows of all folds on which it was tried, taken together.
 func (s *search) row(ctx context.Context, p Point, from int, results []*result) (*TablePoint, error) {
-	whole, err := s.meter.over(ctx, p, from, from+len(results))
+	whole, err := s.meter.over(p, from, from+len(results))
 	if err != nil {
 		return nil, err
 	}
@@ -403,8 +404,8 @@ func (s *search) row(ctx context.Context, p Point, from int, results []*result) 
 	}
 	for _, r := range results {
 		v, ok := s.goal.Of(r.Measures)
-		if !ok { // the record lacks this measure
-			fold, err := s.meter.over(ctx, p, r.Fold, r.Fold+1)
+		if !ok { // the record does not name it
+			fold, err := s.meter.over(p, r.Fold, r.Fold+1)
 			if err != nil {
 				return nil, err
 			}
@@ -480,7 +481,7 @@ func (s *search) interrupted(ctx context.Context, err error) error {
 		return err
 	}
 	best := ""
-	if path := s.record.join(jobFile); fs.Exists(path) {
+	if path := s.record.join(jobFile); s.record.has(path) {
 		best = fmt.Sprintf("; the best point so far is in %s", path)
 	}
 	if s.o.Cluster != nil {

@@ -437,7 +437,7 @@ func TestLastTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close()
-	results, err := s.record.results(t.Context(), []Point{r.Options}, 0)
+	results, err := s.record.results([]Point{r.Options}, 0)
 	if err != nil || len(results) != 1 {
 		t.Fatalf("%v (%v)", results, err)
 	}
@@ -459,7 +459,7 @@ func TestLastTime(t *testing.T) {
 	if err := s.train(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	if made := madeOf(t.Context(), s.record); made.MaxTime != strconv.FormatFloat(math.Ceil(grown*10/float64(s.threads())),
+	if made := madeOf(s.record); made.MaxTime != strconv.FormatFloat(math.Ceil(grown*10/float64(s.threads())),
 		'g', -1, 64) {
 		t.Errorf("with no time left the last training may take %s s", made.MaxTime)
 	}

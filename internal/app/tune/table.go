@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"taxon/internal/fs"
 	"taxon/internal/model"
 	"taxon/internal/model/measure"
 )
@@ -208,11 +207,11 @@ func (r *Table) write(folder record) error {
 	if len(r.Points) > 0 {
 		path := folder.join("tune.svg")
 		var b bytes.Buffer
-		_ = Draw(&b, r.Measure.Title(), r.lines(), r.Options) // a buffer never fails
-		if err := fs.WriteFile(path, b.Bytes()); err != nil {
+		_ = Draw(&b, r.Measure.Title(), r.lines(), r.Options) // a buffer takes all
+		if err := folder.disk.WriteFile(path, b.Bytes()); err != nil {
 			return err
 		}
 		r.Plots = append(r.Plots, path)
 	}
-	return writeJSON(folder.join(tableFile), r)
+	return folder.writeJSON(folder.join(tableFile), r)
 }

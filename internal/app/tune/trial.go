@@ -12,7 +12,6 @@ import (
 	"taxon/internal/app/engine"
 	"taxon/internal/app/train"
 	"taxon/internal/cluster/jobs"
-	"taxon/internal/fs"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -80,7 +79,7 @@ type trialOptions struct {
 // that had at least half of the time that is allowed now.
 func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []Point,
 	o trialOptions) (results []*result, old bool, err error) {
-	results, err = t.record.results(ctx, points, h.number)
+	results, err = t.record.results(points, h.number)
 	if err != nil || results != nil && (results[0].StoppedBy != method.StoppedByMaxTime ||
 		results[0].Seconds > o.seconds/2) {
 		return results, true, err
@@ -96,10 +95,10 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 	end, short := t.record.state(base, h.number), outcome{}
 	begin := "" // empty, or the final state of another training
 	switch {
-	case t.engine == nil: // on a cluster a training starts at zero
-	case results != nil && fs.Exists(end): // continue where the time limit ended it
+	case t.engine == nil: // on a cluster a training begins at zero
+	case results != nil && t.record.has(end): // continue where the time had cut it short
 		begin, short = end, results[0].outcome
-	case o.before != nil && fs.Exists(t.record.state(*o.before, h.number)):
+	case o.before != nil && t.record.has(t.record.state(*o.before, h.number)):
 		begin = t.record.state(*o.before, h.number)
 	}
 	results = nil
@@ -137,9 +136,9 @@ func (t *trainer) trial(ctx context.Context, h *heldFold, base Point, points []P
 			return nil, false, err
 		}
 	}
-	_ = fs.RemoveAll(t.record.checkpoint(job))
-	if begin != "" && !(begin == end && leaves) { // no later training starts there
-		_ = fs.RemoveAll(begin)
+	_ = t.record.disk.RemoveAll(t.record.checkpoint(job))
+	if begin != "" && !(begin == end && leaves) { // nothing begins there any more
+		_ = t.record.disk.RemoveAll(begin)
 	}
 	return results, false, nil
 }

@@ -118,7 +118,7 @@ func (c *hillClimb) measure(ctx context.Context, r *trial, folds [][]*result, to
 		for _, of := range folds {
 			p.results = append(p.results, of[k])
 		}
-		if p.jack, err = c.meter.jackknife(ctx, p.point, c.stage.from, to, c.group); err != nil {
+		if p.jack, err = c.meter.jackknife(p.point, c.stage.from, to, c.group); err != nil {
 			return err
 		}
 		if p.first == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"taxon/coordinator/method/registry"
 	"taxon/internal/app/train"
 	"taxon/internal/data/dataset"
+	"taxon/internal/fs"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
@@ -143,7 +143,7 @@ func (s *search) features(ctx context.Context, p Point) (*train.Training, error)
 	o := s.o.trained(p)
 	o.Said, o.Job = nil, s.o.job(p)
 	scratch := s.work.Join("words-" + strconv.Itoa(len(s.vectors)))
-	if err := os.Mkdir(scratch, 0o777); err != nil {
+	if err := fs.MkdirAll(scratch); err != nil {
 		return nil, err
 	}
 	t, err := train.Open(ctx, &o, progress.Discard{}, scratch)

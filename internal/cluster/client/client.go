@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	iofs "io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"taxon/internal/cluster/jobs"
 	"taxon/internal/cluster/secure"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -172,7 +172,7 @@ const (
 // coordinator has announced itself. It uses the certificates next to the file, unless others were
 // given. forget removes their copies.
 func (o *Options) findRemote(ctx context.Context) (forget func(), err error) {
-	if !fs.IsRemote(o.Coordinator) {
+	if !cluster.IsPlace(o.Coordinator) {
 		return func() {}, nil
 	}
 	switch _, err := cluster.ReadPlace(ctx, o.Coordinator); {
@@ -200,7 +200,7 @@ func (o *Options) findRemote(ctx context.Context) (forget func(), err error) {
 		}
 		if err == nil {
 			*to = filepath.Join(temp, name)
-			err = os.WriteFile(*to, data, 0o600)
+			err = vfs.WriteNew(vfs.OS, *to, data, 0o600)
 		}
 		if err != nil {
 			forget()

@@ -97,7 +97,7 @@ func (c *Client) gather(ctx context.Context, r *taxonv1.JobResult, st *taxonv1.J
 	g = &gathered{names, w, report}
 	// "": next to dir; a model for another file system is assembled in a temporary folder
 	spool := ""
-	if !fs.IsRemote(dir) {
+	if !fs.Shared(dir) {
 		spool = filepath.Dir(filepath.Clean(dir))
 	}
 	values.Store = src

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -101,11 +100,7 @@ func (c *Client) upload(ctx context.Context, s *Submission) error {
 		return nil
 	}
 	s.Spec.Data.Names = path
-	if fs.IsRemote(s.Data) {
-		s.Spec.Data.Path = fs.Clean(s.Data)
-		return nil
-	}
-	s.Spec.Data.Path, err = filepath.Abs(s.Data)
+	s.Spec.Data.Path, err = fs.Abs(s.Data)
 	return err
 }
 

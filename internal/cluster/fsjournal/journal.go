@@ -47,22 +47,34 @@ type Folder struct {
 	generation uint64
 	// segment is the number of the last file.
 	segment uint64
-	files   fs.Files
+	disk    fs.FS
 }
 
 // Open takes over the journal in dir, or begins one, and returns its content: a snapshot, nil if
 // there is none, and the records after it.
 func Open(ctx context.Context, dir string) (j *Folder, snapshot []byte, records [][]byte, err error) {
-	j = &Folder{}
-	if err := j.takeOver(dir); err != nil {
+	if j, snapshot, records, err = take(fs.For(ctx, dir), dir); err != nil {
 		return nil, nil, nil, fmt.Errorf("journal: %w", err)
 	}
-	if snapshot, records, err = j.load(ctx); err != nil {
-		return nil, nil, nil, fmt.Errorf("journal: %w", err)
-	}
-	j.Group = journal.NewGroup(journal.Medium{Write: j.write, Replace: j.replace, Close: j.files.Close,
-		Lead: journal.Encode(nil), Cost: segmentBytes}, int64(j.segment)*segmentBytes)
+	disk, done := fs.Keep(context.WithoutCancel(ctx), dir)
+	j.begin(disk, done)
 	return j, snapshot, records, nil
+}
+
+// take takes over a journal and reads it.
+func take(disk fs.FS, dir string) (j *Folder, snapshot []byte, records [][]byte, err error) {
+	j = &Folder{disk: disk}
+	if err = j.takeOver(dir); err == nil {
+		snapshot, records, err = j.load()
+	}
+	return j, snapshot, records, err
+}
+
+// begin begins to write. done is called when the journal is closed.
+func (j *Folder) begin(disk fs.FS, done func() error) {
+	j.disk = disk
+	j.Group = journal.NewGroup(journal.Medium{Write: j.write, Replace: j.replace, Close: done, Lead: journal.Encode(nil),
+		Cost: segmentBytes}, int64(j.segment)*segmentBytes)
 }
 
 // Epoch returns how many coordinators have owned the journal, including this one.
@@ -70,16 +82,16 @@ func (j *Folder) Epoch() uint64 { return j.epoch }
 
 // takeOver renames the last epoch's folder to this one's.
 func (j *Folder) takeOver(dir string) error {
-	last, err := largest(dir, epochPrefix)
+	last, err := j.largest(dir, epochPrefix)
 	if err != nil {
 		return err
 	}
 	j.epoch = last + 1
 	j.dir = fs.Join(dir, epochPrefix+strconv.FormatUint(j.epoch, 10))
 	if last == 0 {
-		return fs.MkdirAll(fs.Join(j.dir, "0"))
+		return j.disk.MkdirAll(fs.Join(j.dir, "0"))
 	}
-	err = fs.Rename(fs.Join(dir, epochPrefix+strconv.FormatUint(last, 10)), j.dir)
+	err = j.disk.Rename(fs.Join(dir, epochPrefix+strconv.FormatUint(last, 10)), j.dir)
 	if errors.Is(err, iofs.ErrNotExist) {
 		return fmt.Errorf("%s: %w in this moment", dir, ErrFenced)
 	}
@@ -87,8 +99,8 @@ func (j *Folder) takeOver(dir string) error {
 }
 
 // largest returns the largest number after prefix among the names in dir. It is 0 if there is none.
-func largest(dir, prefix string) (n uint64, err error) {
-	names, err := fs.ReadDirNames(dir)
+func (j *Folder) largest(dir, prefix string) (n uint64, err error) {
+	names, err := fs.NamesOn(j.disk, dir)
 	if err != nil && !errors.Is(err, iofs.ErrNotExist) {
 		return 0, err
 	}
@@ -102,8 +114,8 @@ func largest(dir, prefix string) (n uint64, err error) {
 }
 
 // load reads the newest complete generation and removes the others.
-func (j *Folder) load(ctx context.Context) (snapshot []byte, records [][]byte, err error) {
-	names, err := fs.ReadDirNames(j.dir)
+func (j *Folder) load() (snapshot []byte, records [][]byte, err error) {
+	names, err := fs.NamesOn(j.disk, j.dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +127,7 @@ func (j *Folder) load(ctx context.Context) (snapshot []byte, records [][]byte, e
 	}
 	slices.Sort(generations)
 	for _, g := range slices.Backward(generations) {
-		files, err := fs.ReadDirNames(j.folder(g))
+		files, err := fs.NamesOn(j.disk, j.folder(g))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -123,18 +135,18 @@ func (j *Folder) load(ctx context.Context) (snapshot []byte, records [][]byte, e
 			continue // it was incomplete
 		}
 		j.generation = g
-		if snapshot, records, err = j.read(ctx, files); err != nil {
+		if snapshot, records, err = j.read(files); err != nil {
 			return nil, nil, err
 		}
 		break
 	}
 	for _, g := range generations {
 		if g != j.generation {
-			_ = fs.RemoveAll(j.folder(g)) // only wastes space
+			_ = j.disk.RemoveAll(j.folder(g)) // only wastes space
 		}
 	}
 	if len(generations) == 0 {
-		return nil, nil, fs.MkdirAll(j.folder(0))
+		return nil, nil, j.disk.MkdirAll(j.folder(0))
 	}
 	return snapshot, records, nil
 }
@@ -145,9 +157,9 @@ func (j *Folder) folder(generation uint64) string {
 }
 
 // read decodes the files of the generation.
-func (j *Folder) read(ctx context.Context, files []string) (snapshot []byte, records [][]byte, err error) {
+func (j *Folder) read(files []string) (snapshot []byte, records [][]byte, err error) {
 	if slices.Contains(files, snapshotName) {
-		if snapshot, _, err = j.readFile(ctx, snapshotName); err != nil {
+		if snapshot, _, err = j.readFile(snapshotName); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -160,7 +172,7 @@ func (j *Folder) read(ctx context.Context, files []string) (snapshot []byte, rec
 			return nil, nil, fmt.Errorf("%s: %w: file %d follows file %d", j.folder(j.generation), journal.ErrDamaged, n,
 				j.segment)
 		}
-		_, more, err := j.readFile(ctx, name)
+		_, more, err := j.readFile(name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -171,9 +183,9 @@ func (j *Folder) read(ctx context.Context, files []string) (snapshot []byte, rec
 }
 
 // readFile decodes a file, which must be complete.
-func (j *Folder) readFile(ctx context.Context, name string) (snapshot []byte, records [][]byte, err error) {
+func (j *Folder) readFile(name string) (snapshot []byte, records [][]byte, err error) {
 	path := fs.Join(j.folder(j.generation), name)
-	data, err := fs.ReadFile(ctx, path)
+	data, err := fs.ReadFileOn(j.disk, path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -189,7 +201,7 @@ func (j *Folder) readFile(ctx context.Context, name string) (snapshot []byte, re
 
 // write is the medium's Write. It writes everything that waits into one file.
 func (j *Folder) write(entries []byte) error {
-	if err := j.files.Write(fs.Join(j.folder(j.generation), fmt.Sprintf("%08d", j.segment+1)), entries); err != nil {
+	if err := j.disk.WriteFile(fs.Join(j.folder(j.generation), fmt.Sprintf("%08d", j.segment+1)), entries); err != nil {
 		return j.explain(err)
 	}
 	j.segment++
@@ -208,17 +220,17 @@ func (j *Folder) explain(err error) error {
 func (j *Folder) replace(snapshot []byte) error {
 	next := j.generation + 1
 	// MkdirAll alone would recreate the folder of an epoch that is gone.
-	_, err := fs.Stat(j.folder(j.generation))
+	_, err := j.disk.Stat(j.folder(j.generation))
 	if err == nil {
-		err = fs.MkdirAll(j.folder(next))
+		err = j.disk.MkdirAll(j.folder(next))
 	}
 	if err == nil {
-		err = j.files.Write(fs.Join(j.folder(next), snapshotName), journal.Encode(snapshot))
+		err = j.disk.WriteFile(fs.Join(j.folder(next), snapshotName), journal.Encode(snapshot))
 	}
 	if err != nil {
 		return j.explain(err)
 	}
-	_ = fs.RemoveAll(j.folder(j.generation)) // only wastes space: Open would remove it, too
+	_ = j.disk.RemoveAll(j.folder(j.generation)) // only wastes space: Open would remove it, too
 	j.generation, j.segment = next, 0
 	return nil
 }

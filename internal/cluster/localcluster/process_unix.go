@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 )
 
 // ErrRunning is in the chain of Lock's error while a supervisor lives.
@@ -22,38 +24,30 @@ var ErrRunning = errors.New("a cluster runs here already")
 
 // Lock takes the supervisor's lock of dir, and makes the folder. The lock ends with the process
 // or with Close.
-func Lock(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+func Lock(dir string) (io.Closer, error) {
+	if err := fs.MkdirMode(dir, 0o755); err != nil {
 		return nil, fs.Explain(dir, err)
 	}
-	f, err := os.OpenFile(lockPath(dir), os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := vfs.LockFile(vfs.OS, lockPath(dir), 0o644)
+	if errors.Is(err, vfs.ErrLocked) {
+		return nil, fmt.Errorf("%s: %w", dir, ErrRunning)
+	}
 	if err != nil {
 		return nil, fs.Explain(dir, err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: %w", dir, ErrRunning)
 	}
 	return f, nil
 }
 
 // Running reports whether a supervisor lives in dir.
-func Running(dir string) bool {
-	f, err := os.Open(lockPath(dir))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil
-}
+func Running(dir string) bool { return vfs.Locked(lockPath(dir)) }
 
 // Detach starts a supervisor in a session of its own, without a terminal, with its output in the
 // folder's logs. The caller may wait for the process.
 func Detach(program, dir string, args ...string) (*exec.Cmd, error) {
-	if err := os.MkdirAll(LogDir(dir), 0o755); err != nil {
+	if err := fs.MkdirMode(LogDir(dir), 0o755); err != nil {
 		return nil, fs.Explain(dir, err)
 	}
-	log, err := os.OpenFile(filepath.Join(LogDir(dir), "supervisor.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	log, err := vfs.Output(filepath.Join(LogDir(dir), "supervisor.log"), os.O_APPEND)
 	if err != nil {
 		return nil, fs.Explain(dir, err)
 	}
@@ -95,7 +89,7 @@ func kill(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }
 // startOf returns when a process began, in clock ticks since the system's start. It is 0 if that is
 // unknown, or if there is no such process.
 func startOf(pid int) int64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	data, err := vfs.ReadFile(vfs.OS, fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}

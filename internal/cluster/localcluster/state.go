@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/retry"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
@@ -98,7 +99,7 @@ func ReadState(dir string) (*State, error) {
 }
 
 func readJSON(path string, v any) error {
-	data, err := os.ReadFile(path)
+	data, err := vfs.ReadFile(vfs.OS, path)
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func Sweep(ctx context.Context, dir string) (int, error) {
 			alive = alive || same(p.PID, p.Started)
 		}
 		if !alive {
-			return left, os.Remove(statePath(dir))
+			return left, fs.RemoveAll(statePath(dir))
 		}
 		if err := retry.For(ctx, killEvery); err != nil {
 			return left, err
@@ -155,7 +156,7 @@ const (
 
 // LastLine returns the last line of a log, for an error message.
 func LastLine(path string) string {
-	data, err := os.ReadFile(path)
+	data, err := vfs.ReadFile(vfs.OS, path)
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	if err != nil || lines[len(lines)-1] == "" {
 		return "see " + path
@@ -224,11 +225,9 @@ func (o *Settings) wanted() (*Wanted, error) {
 		w.Store = []string{"--memory", memoryStoreSize}
 	}
 	for _, r := range o.Roots {
-		abs := r
-		if !fs.IsRemote(r) {
-			if abs, err = filepath.Abs(r); err != nil {
-				return nil, err
-			}
+		abs, err := fs.Abs(r)
+		if err != nil {
+			return nil, err
 		}
 		w.Coordinator = append(w.Coordinator, "--data-root", abs)
 		w.Worker = append(w.Worker, "--data-root", abs)

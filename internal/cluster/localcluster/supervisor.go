@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/ui/format"
 )
 
@@ -80,7 +81,7 @@ func (s *Supervisor) Run(ctx context.Context, reload <-chan os.Signal) (err erro
 	} else if n > 0 {
 		s.logf("ended %s left behind", format.Counted(int64(n), "process that was", "processes that were"))
 	}
-	if err := os.MkdirAll(LogDir(s.Dir), 0o755); err != nil {
+	if err := fs.MkdirMode(LogDir(s.Dir), 0o755); err != nil {
 		return fs.Explain(s.Dir, err)
 	}
 	defer s.stop()
@@ -211,7 +212,7 @@ func (s *Supervisor) stop() {
 			}
 		}
 	}
-	_ = os.Remove(statePath(s.Dir))
+	_ = fs.RemoveAll(statePath(s.Dir))
 	s.logf("all processes have ended")
 }
 
@@ -304,7 +305,7 @@ func (s *Supervisor) keep(ctx context.Context, c *child) {
 
 // runOnce runs a process until it ends.
 func (s *Supervisor) runOnce(ctx context.Context, c *child) error {
-	log, err := os.OpenFile(filepath.Join(LogDir(s.Dir), c.id+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	log, err := vfs.Output(filepath.Join(LogDir(s.Dir), c.id+".log"), os.O_APPEND)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -180,7 +181,7 @@ const lockWait = 300 * time.Millisecond
 
 // takeFolder refuses a folder in which a cluster runs, and ends what a killed one has left.
 func takeFolder(ctx context.Context, dir string, ui progress.Reporter) error {
-	var lock *os.File
+	var lock io.Closer
 	err := retry.Retry(ctx, lockWait, func() (err error) {
 		lock, err = Lock(dir)
 		return err

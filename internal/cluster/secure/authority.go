@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"taxon/internal/fs/vfs"
 )
 
 const (
@@ -52,12 +54,12 @@ func (a *Authority) Expires() time.Time { return a.cert.NotAfter }
 // OpenAuthority opens the authority in a folder. If there is none, it makes the folder and the
 // authority.
 func OpenAuthority(dir string, now time.Time) (*Authority, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := vfs.MkdirAll(vfs.OS, dir, 0o700); err != nil {
 		return nil, err
 	}
 	certPath, keyPath := filepath.Join(dir, caCertFile), filepath.Join(dir, caKeyFile)
-	_, certErr := os.Stat(certPath)
-	_, keyErr := os.Stat(keyPath)
+	_, certErr := vfs.OS.Stat(certPath)
+	_, keyErr := vfs.OS.Stat(keyPath)
 	if errors.Is(certErr, fs.ErrNotExist) && errors.Is(keyErr, fs.ErrNotExist) {
 		return makeAuthority(dir, now)
 	}
@@ -389,17 +391,8 @@ func writePair(base string, der []byte, key *ecdsa.PrivateKey) error {
 
 // writeFile replaces a file as a whole. It never exists with looser permissions.
 func writeFile(path string, data []byte, mode os.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600
-	if err != nil {
+	if err := vfs.WriteFile(vfs.OS, path, data, mode); err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is reported
-	}
-	return err
+	return os.Chmod(path, mode) // the user's mask does not count
 }

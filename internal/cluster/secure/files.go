@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"taxon/internal/fs/vfs"
 )
 
 // maxFileBytes bounds certificates, keys and token files. It protects against a mistyped path.
@@ -17,10 +19,10 @@ const recheckEvery = time.Second
 
 // readFile reads a small file. A secret file must not be readable by others.
 func readFile(path string, secret bool) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe may wait for ever
+	if info, err := vfs.OS.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe may wait for ever
 		return nil, fmt.Errorf("%s: not a regular file", path)
 	}
-	f, err := os.Open(path)
+	f, err := vfs.OS.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +55,7 @@ type stamp struct {
 
 // stampOf returns the present state of a file.
 func stampOf(path string) (stamp, error) {
-	info, err := os.Stat(path)
+	info, err := vfs.OS.Stat(path)
 	if err != nil {
 		return stamp{}, err
 	}

@@ -10,9 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"taxon/internal/fs/vfs"
 )
 
 // minTokenBytes excludes guessable words from token files. `taxon certs token` makes 43 characters
@@ -184,7 +185,7 @@ type TokenFiles struct {
 // until the next renewal, so that callers can be changed one after the other. It returns the
 // callers' files and the servers'.
 func MakeTokens(dir string, wanted []Role, renew bool) (callers []TokenFiles, serverFiles []string, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := vfs.MkdirAll(vfs.OS, dir, 0o700); err != nil {
 		return nil, nil, err
 	}
 	for _, role := range wanted {

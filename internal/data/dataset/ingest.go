@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"os"
 	"runtime"
 	"slices"
 
@@ -177,7 +176,7 @@ func (o Options) validate() error {
 		return fs.Inputf("", 0, "%w", err)
 	}
 	if o.TempDir != "" {
-		if info, err := os.Stat(o.TempDir); err != nil {
+		if info, err := fs.Stat(o.TempDir); err != nil {
 			return fs.Explain(o.TempDir, err)
 		} else if !info.IsDir() {
 			return fs.Inputf(o.TempDir, 0, "is a file: give a folder for temporary files")

@@ -115,7 +115,7 @@ func loadManifest(dir string) (*manifest, error) {
 	if dir == "" {
 		return nil, fs.Inputf("", 0, "empty path: give the folder of a data set")
 	}
-	if info, err := os.Stat(dir); err != nil {
+	if info, err := fs.Stat(dir); err != nil {
 		return nil, fs.Explain(dir, err)
 	} else if !info.IsDir() {
 		return nil, fs.Inputf(dir, 0, "is a file: a data set is a folder, made by taxon ingest")

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/linalg/sparse"
 )
 
@@ -21,7 +21,7 @@ import (
 // index occurs.
 type spill struct {
 	f      tempFile
-	drop   func() error // removes the file
+	drop   func() error // closes and removes the file
 	w      *bufio.Writer
 	room   int64    // bytes that all slabs together may hold
 	slabs  [][]byte // each has slabBytes bytes, except the last
@@ -68,13 +68,10 @@ func newSpill(dir *fs.OutDir, temp string, bufBytes int, room int64) (*spill, er
 func spillFile(dir *fs.OutDir, temp string) (f tempFile, drop func() error, err error) {
 	if temp == "" {
 		f, err = dir.Create(spillName)
-		return f, func() error { return dir.Remove(spillName) }, err
+		return f, func() error { return errors.Join(f.Close(), dir.Remove(spillName)) }, err
 	}
-	file, err := os.CreateTemp(temp, "taxon-spill-*.part")
-	if err != nil {
-		return nil, nil, fs.Explain(filepath.Join(temp, "spill"), err)
-	}
-	return file, func() error { return os.Remove(file.Name()) }, nil
+	f, drop, err = vfs.ScratchFile(temp, "spill")
+	return f, drop, fs.Explain(filepath.Join(temp, "spill"), err)
 }
 
 // add appends one row.
@@ -148,7 +145,7 @@ func (s *spill) flush() error { return fs.Explain(s.f.Name(), s.w.Flush()) }
 // remove releases the memory and removes the file.
 func (s *spill) remove() error {
 	s.slabs = nil
-	if err := errors.Join(s.f.Close(), s.drop()); err != nil {
+	if err := s.drop(); err != nil {
 		return fs.Explain(s.f.Name(), err)
 	}
 	return nil

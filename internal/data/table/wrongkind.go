@@ -11,6 +11,7 @@ import (
 
 	"taxon/internal/data/textio"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 )
 
 // binaryKinds describes the binary formats, by their names in Formats: their first bytes and their
@@ -74,10 +75,8 @@ func kindOf(head []byte) error {
 // seekable returns a file of a binary format with random access. This is the path itself or, if the
 // file at path does not begin as the format does, a copy of f's content, if that does.
 func seekable(f *fs.File, path, format string) (*os.File, int64, error) {
-	if !fs.IsRemote(path) {
-		if info, err := fs.Stat(path); err == nil && info.Mode()&os.ModeDevice != 0 {
-			return nil, 0, errors.New("is a device, and no file")
-		}
+	if info, err := fs.Stat(path); err == nil && info.Mode()&os.ModeDevice != 0 {
+		return nil, 0, errors.New("is a device, and no file")
 	}
 	magic := binaryKinds[format].magic
 	file, err := fs.OpenRegular(path)
@@ -93,10 +92,9 @@ func seekable(f *fs.File, path, format string) (*os.File, int64, error) {
 		if err := checkKind(in, format); err != nil {
 			return nil, 0, err
 		}
-		if file, err = os.CreateTemp("", "taxon-table-*.part"); err != nil {
+		if file, _, err = vfs.ScratchFile("", "table"); err != nil {
 			return nil, 0, err
 		}
-		os.Remove(file.Name())
 		if _, err := io.Copy(file, in); err != nil {
 			file.Close()
 			return nil, 0, err

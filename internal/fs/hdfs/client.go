@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -190,58 +189,7 @@ func (f *FS) ReadDir(name string) (list []os.FileInfo, err error) {
 	return list, err
 }
 
-// Glob lists the paths that match a pattern of package path, sorted. It returns nil if there are
-// none. Names that begin with _ or . match only a pattern that begins so.
-func (f *FS) Glob(pattern string) ([]string, error) {
-	if !HasGlob(pattern) {
-		if _, err := f.Stat(pattern); errors.Is(err, os.ErrNotExist) {
-			return nil, nil
-		} else if err != nil {
-			return nil, err
-		}
-		return []string{pattern}, nil
-	}
-	dir, last := path.Split(pattern)
-	if _, err := path.Match(last, ""); err != nil {
-		return nil, usagef("%q is not a pattern: %v", last, err)
-	}
-	dirs, err := f.Glob(path.Clean(dir))
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, d := range dirs {
-		list, err := f.ReadDir(d)
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-			continue
-		}
-		if errors.Is(err, os.ErrPermission) { // its content must not be left out silently
-			return nil, usagef("the folder %s may not be listed: check its owner and mode, or give a pattern that leaves it out",
-				d)
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range list {
-			if ok, _ := path.Match(last, e.Name()); ok && (!Hidden(e.Name()) || Hidden(last)) {
-				out = append(out, path.Join(d, e.Name()))
-			}
-		}
-	}
-	return out, nil
-}
-
-// HasGlob reports whether a path is a pattern.
-func HasGlob(p string) bool {
-	for i := range len(p) {
-		if p[i] == '*' || p[i] == '?' || p[i] == '[' {
-			return true
-		}
-	}
-	return false
-}
-
-// Hidden reports whether Hadoop's tools ignore a file of this name.
+// Hidden says whether Hadoop's tools ignore a file of this name.
 func Hidden(name string) bool { return name != "" && (name[0] == '_' || name[0] == '.') }
 
 // MkdirAll creates a folder and its missing parents.

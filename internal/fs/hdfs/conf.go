@@ -14,6 +14,8 @@ import (
 
 	"github.com/colinmarc/hdfs/v2"
 	"github.com/colinmarc/hdfs/v2/hadoopconf"
+
+	"taxon/internal/fs/vfs"
 )
 
 // defaultPort is the name node's port if a path has none.
@@ -57,10 +59,10 @@ func options(l Location) (hdfs.ClientOptions, error) {
 	o.Addresses = addresses
 	if o.KerberosClient != nil {
 		if l.User != "" {
-			return o, usagef("user %q in the path: with Kerberos the ticket says who you are, leave the user out", l.User)
+			return o, inputf("user %q in the path: with Kerberos the ticket says who you are, leave the user out", l.User)
 		}
 		if o.DataTransferProtection == hdfs.DataTransferProtectionIntegrity { // the library loses bytes of such transfers
-			return o, usagef("dfs.data.transfer.protection=integrity: such transfers can't be read here: authentication can, " +
+			return o, inputf("dfs.data.transfer.protection=integrity: such transfers can't be read here: authentication can, " +
 				"and privacy with dfs.encrypt.data.transfer.cipher.suites=AES/CTR/NoPadding")
 		}
 		o.KerberosClient, err = kerberos()
@@ -85,12 +87,12 @@ func brokenConf(err error) error {
 				err = xml.Unmarshal(data, new(struct{}))
 			}
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
-				return &UsageError{Msg: fmt.Sprintf("%s, of the folder that %s names, can't be read: %v", file, v.name, cause(err)),
-					Err: err}
+				return &vfs.InputError{Msg: fmt.Sprintf("%s, of the folder that %s names, can't be read: %v", file, v.name,
+					cause(err)), Err: err}
 			}
 		}
 	}
-	return &UsageError{Msg: fmt.Sprintf("%s: %v", envConf, err), Err: err}
+	return &vfs.InputError{Msg: fmt.Sprintf("%s: %v", envConf, err), Err: err}
 }
 
 // cause strips the path from an error of the operating system.
@@ -113,7 +115,7 @@ func actAs(l Location) (string, error) {
 	}
 	u, err := user.Current()
 	if err != nil {
-		return "", usagef("this process's user has no name: set %s, or name one in hdfs://user@host:port/path", envUser)
+		return "", inputf("this process's user has no name: set %s, or name one in hdfs://user@host:port/path", envUser)
 	}
 	return u.Username, nil
 }
@@ -124,12 +126,12 @@ func defaultHost(conf hadoopconf.HadoopConf) (string, error) {
 		fs = Property(conf, "fs.default.name")
 	}
 	if fs == "" {
-		return "", usagef("the path names no host, and no configuration names a default: set %s to the folder of "+
+		return "", inputf("the path names no host, and no configuration names a default: set %s to the folder of "+
 			"core-site.xml, or write hdfs://host:port/path", envConf)
 	}
 	u, err := url.Parse(fs)
 	if err != nil || u.Scheme != "hdfs" || u.Host == "" {
-		return "", usagef("fs.defaultFS is %q in the folder that %s names: expected hdfs://host:port; write "+
+		return "", inputf("fs.defaultFS is %q in the folder that %s names: expected hdfs://host:port; write "+
 			"the host into the path", fs, envConf)
 	}
 	return u.Host, nil
@@ -149,7 +151,7 @@ func nameNodes(conf hadoopconf.HadoopConf, host string) ([]string, error) {
 		key := "dfs.namenode.rpc-address." + host + "." + strings.TrimSpace(id)
 		address := Property(conf, key)
 		if address == "" {
-			return nil, usagef("name service %s: %s is not set in hdfs-site.xml", host, key)
+			return nil, inputf("name service %s: %s is not set in hdfs-site.xml", host, key)
 		}
 		out = append(out, address)
 	}
@@ -191,6 +193,6 @@ func errAddress(addresses []string, err error) error {
 		cause = op.Err.Error()
 	}
 	cause = strings.TrimPrefix(cause, "no available namenodes: ")
-	return &UsageError{Msg: "no HDFS name node answers at " + at + " (" + cause + "): check host and port (fs.defaultFS " +
-		"in core-site.xml) and that it runs", Err: err}
+	return &vfs.InputError{Msg: "no HDFS name node answers at " + at + " (" + cause + "): check host and port " +
+		"(fs.defaultFS in core-site.xml) and that it runs", Err: err}
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/keytab"
+
+	"taxon/internal/fs/vfs"
 )
 
 // site writes a configuration and sets HADOOP_CONF_DIR to its folder.
@@ -77,7 +79,7 @@ func TestBadConfiguration(t *testing.T) {
 	} {
 		site(t, c.properties...)
 		_, err := options(mustParse(t, "hdfs:///x"))
-		var u *UsageError
+		var u *vfs.InputError
 		if !errors.As(err, &u) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %q", c.properties, err, c.want)
 		}
@@ -92,7 +94,7 @@ func TestBadConfiguration(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := options(mustParse(t, "hdfs://nn/x"))
-			var u *UsageError
+			var u *vfs.InputError
 			if !errors.As(err, &u) || !strings.HasPrefix(err.Error(), broken+", ") || !strings.Contains(err.Error(), "line 2") ||
 				strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s: %v", broken, err)
@@ -119,7 +121,7 @@ func TestKerberos(t *testing.T) {
 	fails := func(path, want string) {
 		t.Helper()
 		_, err := options(mustParse(t, path))
-		var u *UsageError
+		var u *vfs.InputError
 		if !errors.As(err, &u) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -179,7 +181,7 @@ func TestForeignServers(t *testing.T) {
 			}
 		}()
 		f, err := Dial(context.Background(), mustParse(t, "hdfs://u@"+l.Addr().String()+"/x"), 0)
-		var u *UsageError
+		var u *vfs.InputError
 		if !errors.As(err, &u) || !strings.Contains(err.Error(), "no HDFS name node answers at "+l.Addr().String()) {
 			t.Errorf("%s: %v", name, err)
 		}

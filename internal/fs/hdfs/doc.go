@@ -8,6 +8,6 @@
 //   - errors that say what to do.
 //
 // A path is hdfs://[user@]host[:port]/path or hdfs:///path. Errors keep os.ErrNotExist,
-// os.ErrExist and os.ErrPermission for errors.Is. Other errors that only the user can fix are
-// a *UsageError.
+// os.ErrExist and os.ErrPermission for errors.Is. Other errors that only the user can mend,
+// such as no name node at the path's host, are a *vfs.InputError without a path.
 package hdfs

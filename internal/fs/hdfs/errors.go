@@ -8,22 +8,13 @@ import (
 	"syscall"
 
 	"github.com/colinmarc/hdfs/v2"
+
+	"taxon/internal/fs/vfs"
 )
 
-// UsageError is an error that only the user can fix: no name node at the path's host, safe mode,
-// no space. Its message names no path.
-type UsageError struct {
-	Msg string
-	Err error // the cause, or nil
-}
-
-func (e *UsageError) Error() string { return e.Msg }
-
-// Unwrap returns the cause.
-func (e *UsageError) Unwrap() error { return e.Err }
-
-func usagef(format string, args ...any) error {
-	return &UsageError{Msg: fmt.Sprintf(format, args...)}
+// inputf makes an error that only the user can mend. The caller knows the path.
+func inputf(format string, args ...any) error {
+	return &vfs.InputError{Msg: fmt.Sprintf(format, args...)}
 }
 
 // remote returns the exception with which a name node or data node answered, or "" for other
@@ -46,7 +37,7 @@ func settled(err error) bool {
 			return true
 		}
 	}
-	var u *UsageError
+	var u *vfs.InputError
 	if errors.As(err, &u) {
 		return true
 	}
@@ -72,7 +63,7 @@ func noNodes(message string) bool { return strings.Contains(message, "could only
 
 // explain replaces an error of the library by one that says how to fix it.
 func explain(err error) error {
-	var u *UsageError
+	var u *vfs.InputError
 	if err == nil || errors.As(err, &u) {
 		return err
 	}
@@ -81,18 +72,18 @@ func explain(err error) error {
 	case exception == "":
 		return err
 	case isSafeMode(err):
-		return &UsageError{Msg: "the name node is in safe mode and takes no changes: wait until it has left it (hdfs " +
+		return &vfs.InputError{Msg: "the name node is in safe mode and takes no changes: wait until it has left it (hdfs " +
 			"dfsadmin -safemode get)", Err: err}
 	case strings.HasSuffix(exception, "QuotaExceededException"):
-		return &UsageError{Msg: "the folder's HDFS quota is used up: free some space, or ask for more (hdfs dfs -count -q)",
-			Err: err}
+		return &vfs.InputError{Msg: "the folder's HDFS quota is used up: free some space, or ask for more (hdfs dfs " +
+			"-count -q)", Err: err}
 	case noNodes(message):
-		return &UsageError{Msg: "no data node has room for a block: HDFS is full, or its data nodes are down " +
+		return &vfs.InputError{Msg: "no data node has room for a block: HDFS is full, or its data nodes are down " +
 			"(hdfs dfsadmin -report)", Err: err}
 	case exception == "ParentNotDirectoryException":
 		return &os.PathError{Op: "open", Path: "", Err: syscall.ENOTDIR}
 	case exception == "AccessControlException" || exception == "AuthorizationException":
-		return &UsageError{Msg: "the name node refuses this user: " + message, Err: err}
+		return &vfs.InputError{Msg: "the name node refuses this user: " + message, Err: err}
 	}
-	return &UsageError{Msg: "the name node answers " + exception + ": " + message, Err: err}
+	return &vfs.InputError{Msg: "the name node answers " + exception + ": " + message, Err: err}
 }

@@ -22,7 +22,7 @@ func kerberos() (*krb.Client, error) {
 	}
 	conf, err := config.Load(file)
 	if err != nil {
-		return nil, usagef("kerberos: %s: %v: set %s to the realm's krb5.conf", file, err, envKrbConf)
+		return nil, inputf("kerberos: %s: %v: set %s to the realm's krb5.conf", file, err, envKrbConf)
 	}
 	if table := os.Getenv(envKeytab); table != "" {
 		return fromKeytab(strings.TrimPrefix(table, "FILE:"), conf)
@@ -39,7 +39,7 @@ func Negotiate(r *http.Request) error {
 	}
 	defer c.Destroy()
 	if err := spnego.SetSPNEGOHeader(c, r, "HTTP/"+r.URL.Hostname()); err != nil {
-		return usagef("kerberos: no ticket for HTTP/%s: %s", r.URL.Hostname(), firstLine(err))
+		return inputf("kerberos: no ticket for HTTP/%s: %s", r.URL.Hostname(), firstLine(err))
 	}
 	return nil
 }
@@ -48,12 +48,12 @@ func Negotiate(r *http.Request) error {
 func fromKeytab(file string, conf *config.Config) (*krb.Client, error) {
 	table, err := keytab.Load(file)
 	if err != nil {
-		return nil, usagef("kerberos: keytab %s: %v", file, err)
+		return nil, inputf("kerberos: keytab %s: %v", file, err)
 	}
 	name, realm, _ := strings.Cut(os.Getenv(envPrincipal), "@")
 	if name == "" {
 		if len(table.Entries) == 0 {
-			return nil, usagef("kerberos: keytab %s is empty", file)
+			return nil, inputf("kerberos: keytab %s is empty", file)
 		}
 		p := table.Entries[0].Principal
 		name, realm = strings.Join(p.Components, "/"), p.Realm
@@ -63,7 +63,7 @@ func fromKeytab(file string, conf *config.Config) (*krb.Client, error) {
 	}
 	c := krb.NewWithKeytab(name, realm, table, conf, krb.DisablePAFXFAST(true))
 	if err := c.Login(); err != nil {
-		return nil, usagef("kerberos: login of %s@%s with keytab %s failed: %s", name, realm, file, firstLine(err))
+		return nil, inputf("kerberos: login of %s@%s with keytab %s failed: %s", name, realm, file, firstLine(err))
 	}
 	return c, nil
 }
@@ -73,7 +73,7 @@ func fromCache(conf *config.Config) (*krb.Client, error) {
 	file := os.Getenv(envCache)
 	if kind, rest, ok := strings.Cut(file, ":"); ok {
 		if kind != "FILE" {
-			return nil, usagef("kerberos: %s=%s: only ticket caches of kind FILE can be read: kinit -c FILE:PATH", envCache,
+			return nil, inputf("kerberos: %s=%s: only ticket caches of kind FILE can be read: kinit -c FILE:PATH", envCache,
 				file)
 		}
 		file = rest
@@ -81,17 +81,17 @@ func fromCache(conf *config.Config) (*krb.Client, error) {
 	if file == "" {
 		u, err := user.Current()
 		if err != nil {
-			return nil, usagef("kerberos: this process's user is unknown: set %s", envCache)
+			return nil, inputf("kerberos: this process's user is unknown: set %s", envCache)
 		}
 		file = "/tmp/krb5cc_" + u.Uid
 	}
 	cache, err := credentials.LoadCCache(file)
 	if err != nil {
-		return nil, usagef("kerberos: ticket cache %s: %v: run kinit, or set %s to a keytab", file, err, envKeytab)
+		return nil, inputf("kerberos: ticket cache %s: %v: run kinit, or set %s to a keytab", file, err, envKeytab)
 	}
 	c, err := krb.NewFromCCache(cache, conf, krb.DisablePAFXFAST(true))
 	if err != nil {
-		return nil, usagef("kerberos: ticket cache %s: %s: run kinit", file, firstLine(err))
+		return nil, inputf("kerberos: ticket cache %s: %s: run kinit", file, firstLine(err))
 	}
 	return c, nil
 }

@@ -29,21 +29,21 @@ func Is(path string) bool { return strings.HasPrefix(path, Scheme) }
 func Parse(raw string) (Location, error) {
 	rest, ok := strings.CutPrefix(raw, Scheme)
 	if !ok {
-		return Location{}, usagef("not a path of the form hdfs://host:port/path")
+		return Location{}, inputf("not a path of the form hdfs://host:port/path")
 	}
 	host, file, _ := strings.Cut(rest, "/")
 	l := Location{Host: host, Path: path.Clean("/" + file)}
 	if at := strings.LastIndex(host, "@"); at >= 0 {
 		l.User, l.Host = host[:at], host[at+1:]
 		if l.User == "" || strings.Contains(l.User, ":") {
-			return Location{}, usagef("give the user as hdfs://user@host:port/path")
+			return Location{}, inputf("give the user as hdfs://user@host:port/path")
 		}
 	}
 	if strings.ContainsAny(raw, "\x00\n\r") {
-		return Location{}, usagef("not a usable path")
+		return Location{}, inputf("not a usable path")
 	}
 	if !validHost(l.Host) {
-		return Location{}, usagef("host %q: expected hdfs://host:port/path", l.Host)
+		return Location{}, inputf("host %q: expected hdfs://host:port/path", l.Host)
 	}
 	return l, nil
 }

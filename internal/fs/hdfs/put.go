@@ -50,7 +50,13 @@ func (f *FS) WriteNew(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	return f.Rename(w.temp, name)
+	if err = f.Rename(w.temp, name); err != nil {
+		_ = f.RemoveAll(w.temp)
+		if info, e := f.Stat(name); e == nil && info.IsDir() {
+			return inputf("is a directory: give a file to write")
+		}
+	}
+	return err
 }
 
 // put writes the file under its temporary name, and starts again after a data node has failed.

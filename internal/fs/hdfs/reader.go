@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"github.com/colinmarc/hdfs/v2"
+
+	"taxon/internal/fs/vfs"
 )
 
 const (
@@ -24,10 +26,15 @@ const (
 // again if a data node or name node fails. If the file is replaced in the meantime, it returns an
 // error and never a mixture.
 type Reader struct {
-	fs     *FS
+	fs   *FS
+	name string
+	info os.FileInfo
+	// parts fetches for ReadAt. It is nil before the first call.
+	parts *fetcher
+
+	// What follows is for Read. cancel is nil before the first call.
 	cancel context.CancelFunc
-	info   os.FileInfo
-	order  chan *span // spans in the order of reading
+	order  chan *span // in the order of reading
 	free   chan []byte
 	cur    *span
 	rest   []byte
@@ -42,7 +49,7 @@ type span struct {
 	done   chan error
 }
 
-// Open begins to read a file. The Reader owns f and closes it.
+// Open opens a file. The Reader owns f and closes it.
 func (f *FS) Open(name string) (*Reader, error) {
 	info, err := f.Stat(name)
 	if err != nil {
@@ -51,9 +58,14 @@ func (f *FS) Open(name string) (*Reader, error) {
 	if info.IsDir() {
 		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
 	}
-	ctx, cancel := context.WithCancel(f.ctx)
-	r := &Reader{fs: f, cancel: cancel, info: info}
-	workers := int(min(readers, (info.Size()+rangeBytes-1)/rangeBytes))
+	return &Reader{fs: f, name: name, info: info}, nil
+}
+
+// start begins to fetch ranges for Read.
+func (r *Reader) start() {
+	ctx, cancel := context.WithCancel(r.fs.ctx)
+	r.cancel = cancel
+	workers := int(min(readers, (r.info.Size()+rangeBytes-1)/rangeBytes))
 	r.order = make(chan *span, readers+ahead)
 	r.free = make(chan []byte, readers+ahead)
 	for range readers + ahead {
@@ -63,16 +75,15 @@ func (f *FS) Open(name string) (*Reader, error) {
 	r.group.Add(1 + workers)
 	go r.plan(ctx, work)
 	for i := range workers {
-		w := &fetcher{name: name, info: info}
-		if i == 0 {
-			w.fs = f
+		w := &fetcher{name: r.name, info: r.info}
+		if i == 0 && r.parts == nil {
+			w.fs = r.fs
 		}
 		go func() {
 			defer r.group.Done()
-			w.run(ctx, f.loc, work)
+			w.run(ctx, r.fs.loc, work)
 		}()
 	}
-	return r, nil
 }
 
 // Size returns the file's length when it was opened.
@@ -107,6 +118,9 @@ func (r *Reader) plan(ctx context.Context, work chan<- *span) {
 
 // Read implements io.Reader.
 func (r *Reader) Read(p []byte) (int, error) {
+	if r.cancel == nil && r.err == nil {
+		r.start()
+	}
 	for len(r.rest) == 0 && r.err == nil {
 		if r.cur != nil {
 			r.free <- r.cur.buf
@@ -132,12 +146,34 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends reading and closes the file system.
+// ReadAt implements io.ReaderAt.
+func (r *Reader) ReadAt(p []byte, offset int64) (int, error) {
+	if offset < 0 || offset+int64(len(p)) > r.Size() {
+		return 0, io.ErrUnexpectedEOF
+	}
+	if r.parts == nil {
+		r.parts = &fetcher{name: r.name, info: r.info}
+		if r.cancel == nil { // else a fetcher of Read's has the connection
+			r.parts.fs = r.fs
+		}
+	}
+	if err := r.parts.fetch(r.fs.ctx, r.fs.loc, &span{offset: offset, buf: p}); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Close ends the reading and closes the file system.
 func (r *Reader) Close() error {
 	r.err, r.rest = os.ErrClosed, nil
-	r.cancel()
-	r.fs.closeConns() // interrupts fetches
-	r.group.Wait()
+	if r.cancel != nil {
+		r.cancel()
+		r.fs.closeConns() // interrupts fetches
+		r.group.Wait()
+	}
+	if r.parts != nil {
+		r.parts.close(r.parts.fs != r.fs)
+	}
 	return r.fs.Close()
 }
 
@@ -155,6 +191,11 @@ func (w *fetcher) run(ctx context.Context, l Location, work <-chan *span) {
 	for s := range work {
 		s.done <- w.fetch(ctx, l, s)
 	}
+	w.close(own)
+}
+
+// close ends the fetching, and the connection if it is the fetcher's own.
+func (w *fetcher) close(own bool) {
 	if w.file != nil {
 		w.file.Close()
 	}
@@ -163,7 +204,7 @@ func (w *fetcher) run(ctx context.Context, l Location, work <-chan *span) {
 	}
 }
 
-var errReplaced = &UsageError{Msg: "was replaced or changed while it was read: run the command again"}
+var errReplaced = &vfs.InputError{Msg: "was replaced or changed while it was read: run the command again"}
 
 // fetch fills a span. After a failure it continues with the missing part.
 func (w *fetcher) fetch(ctx context.Context, l Location, s *span) error {
@@ -214,42 +255,4 @@ func sameFile(a, b os.FileInfo) bool {
 		return false
 	}
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && !a.IsDir()
-}
-
-// Ranges reads parts of a file in any order. Like Reader it survives failing nodes, and returns an
-// error if the file is replaced. It is used by one goroutine.
-type Ranges struct{ w fetcher }
-
-// OpenRanges opens a file for Ranges, which owns f and closes it.
-func (f *FS) OpenRanges(name string) (*Ranges, error) {
-	info, err := f.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
-		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
-	}
-	return &Ranges{fetcher{fs: f, name: name, info: info}}, nil
-}
-
-// Size returns the file's length when it was opened.
-func (r *Ranges) Size() int64 { return r.w.info.Size() }
-
-// ReadAt implements io.ReaderAt.
-func (r *Ranges) ReadAt(p []byte, offset int64) (int, error) {
-	if offset < 0 || offset+int64(len(p)) > r.Size() {
-		return 0, io.ErrUnexpectedEOF
-	}
-	if err := r.w.fetch(r.w.fs.ctx, r.w.fs.loc, &span{offset: offset, buf: p}); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// Close ends reading and closes the file system.
-func (r *Ranges) Close() error {
-	if r.w.file != nil {
-		r.w.file.Close()
-	}
-	return r.w.fs.Close()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/colinmarc/hdfs/v2"
 
+	"taxon/internal/fs/vfs"
 	"taxon/internal/retry"
 )
 
@@ -36,7 +37,7 @@ type Writer struct {
 // Create creates a file next to target. The Writer owns f and closes it.
 func (f *FS) Create(target string) (*Writer, error) {
 	if info, err := f.Stat(target); err == nil && info.IsDir() {
-		return nil, usagef("is a directory: give a file to write")
+		return nil, inputf("is a directory: give a file to write")
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return 0, nil
 	}
 	if _, err := w.kept.Write(p); err != nil {
-		return 0, &UsageError{Msg: "no room to keep what is written until it is committed: set TMPDIR to " +
+		return 0, &vfs.InputError{Msg: "no room to keep what is written until it is committed: set TMPDIR to " +
 			"a larger disk than " + os.TempDir(), Err: err}
 	}
 	_, err := w.file.Write(p)
@@ -168,6 +169,7 @@ func (w *Writer) Abort() {
 type spool struct {
 	buf  []byte
 	file *os.File
+	drop func() error // closes and removes file
 	size int64
 }
 
@@ -180,13 +182,11 @@ func (s *spool) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if s.file == nil {
-		f, err := os.CreateTemp("", "taxon-hdfs-*.part")
-		if err != nil {
+		var err error
+		if s.file, s.drop, err = vfs.ScratchFile("", "hdfs"); err != nil {
 			return 0, err
 		}
-		s.file = f
-		_ = os.Remove(f.Name()) // removed with the process; if that fails, close removes it
-		if _, err := f.Write(s.buf); err != nil {
+		if _, err := s.file.Write(s.buf); err != nil {
 			return 0, err
 		}
 		s.buf = nil
@@ -208,8 +208,7 @@ func (s *spool) copyTo(w io.Writer) error {
 
 func (s *spool) close() {
 	if s.file != nil {
-		s.file.Close()
-		_ = os.Remove(s.file.Name())
+		_ = s.drop()
 	}
 	s.buf, s.file = nil, nil
 }

@@ -16,6 +16,9 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+
+	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 )
 
 // Local runs jobs as processes of this machine: the tasks that Hadoop would run, with a shuffle
@@ -44,11 +47,11 @@ func (l *Local) Fixed() float64 { return localFixed }
 
 // Run implements Runner.
 func (l *Local) Run(ctx context.Context, j *Job) error {
-	dir, err := os.MkdirTemp("", "taxon-shuffle-")
+	dir, done, err := fs.TempDir("shuffle")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer done()
 	run := l.runs.Add(1)
 	spills := make([]*spill, len(j.Lines))
 	group, within := errgroup.WithContext(ctx)
@@ -158,7 +161,7 @@ type record struct {
 
 // capture writes a process's output to the file and indexes its records.
 func (s *spill) capture(cmd *exec.Cmd) (func() error, error) {
-	f, err := os.Create(s.path)
+	f, err := vfs.Output(s.path, os.O_TRUNC)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +218,7 @@ func feed(ctx context.Context, cmd *exec.Cmd, spills []*spill, reducer, reducers
 	}
 	for n, s := range spills {
 		var err error
-		if files[n], err = os.Open(s.path); err != nil {
+		if files[n], err = fs.OpenRegular(s.path); err != nil {
 			return nil, errors.Join(err, closeAll())
 		}
 	}

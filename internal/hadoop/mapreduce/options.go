@@ -14,6 +14,7 @@ import (
 	"taxon/coordinator/footprint"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/hadoop/yarn"
 	taxonv1 "taxon/proto/taxon/v1"
 )
@@ -76,14 +77,11 @@ func (o *Options) Check() error {
 // StateDir returns the state folder of a training with the working folder keep.
 func (o *Options) StateDir(keep string) (string, error) {
 	dir := cmp.Or(o.State, fs.Join(keep, "mapreduce"))
-	if o.Runner == RunnerYARN && !fs.IsRemote(dir) {
+	if o.Runner == RunnerYARN && !fs.Shared(dir) {
 		return "", fs.Inputf("", 0, "runner yarn: the cluster's machines do not see %s: set "+
 			"state: hdfs://host:port/folder in ‹hadoop-conf›, or give ‹out› there", dir)
 	}
-	if fs.IsRemote(dir) {
-		return fs.Clean(dir), nil
-	}
-	return filepath.Abs(dir)
+	return fs.Abs(dir)
 }
 
 // NewRunner returns the chosen runner, for a training with a number of threads on this machine, and
@@ -187,7 +185,7 @@ func (s *Streaming) fits(ctx context.Context) error {
 // Property reads a property from one of Hadoop's configuration files. It is empty if it is not set,
 // or if there is no such file.
 func Property(path, name string) (string, error) {
-	b, err := os.ReadFile(path)
+	b, err := vfs.ReadFile(vfs.OS, path)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}

@@ -18,6 +18,7 @@ import (
 
 	"taxon/coordinator/footprint"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 )
 
 // Streaming runs jobs by Hadoop Streaming: on a YARN cluster, or with Hadoop's own runner in one
@@ -154,7 +155,7 @@ func (s *Streaming) ship(ctx context.Context, state string) error {
 	if err := shipFile(ctx, s.Binary, fs.Join(state, binaryName)); err != nil {
 		return err
 	}
-	if !fs.IsRemote(s.Data) {
+	if !fs.Shared(s.Data) {
 		if err := shipFolder(ctx, s.Data, fs.Join(state, dataName)); err != nil {
 			return err
 		}
@@ -165,7 +166,7 @@ func (s *Streaming) ship(ctx context.Context, state string) error {
 
 // shipFile copies a file unless one of the same size is there.
 func shipFile(_ context.Context, from, to string) error {
-	in, err := os.Open(from)
+	in, err := vfs.OS.Open(from)
 	if err != nil {
 		return fs.Explain(from, err)
 	}
@@ -196,7 +197,7 @@ func shipFolder(ctx context.Context, from, to string) error {
 		return err
 	}
 	defer out.Abort()
-	entries, err := os.ReadDir(from)
+	entries, err := vfs.OS.ReadDir(from)
 	if err != nil {
 		return fs.Explain(from, err)
 	}
@@ -207,7 +208,7 @@ func shipFolder(ctx context.Context, from, to string) error {
 		if !e.Type().IsRegular() {
 			continue
 		}
-		if err := os.Link(filepath.Join(from, e.Name()), out.Join(e.Name())); err == nil {
+		if err := vfs.OS.Link(filepath.Join(from, e.Name()), out.Join(e.Name())); err == nil {
 			continue
 		}
 		if err := shipFile(ctx, filepath.Join(from, e.Name()), out.Join(e.Name())); err != nil {
@@ -247,7 +248,7 @@ func (s *Streaming) arguments(j *Job) []string {
 	}
 	if s.YARN {
 		data := s.Data
-		if !fs.IsRemote(data) {
+		if !fs.Shared(data) {
 			data = fs.Join(j.State, dataName)
 		}
 		out = append(out, "-files", hadoopURI(fs.Join(j.State, binaryName))+"#"+binaryName+","+hadoopURI(data)+"#"+dataName)

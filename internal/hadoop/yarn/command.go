@@ -12,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 )
 
 // Services manages services. Client does it through the resource manager's REST API, Command
@@ -64,11 +67,11 @@ func NewCommand(program, conf string, c *Client) (*Command, error) {
 
 // run runs `yarn app ARGS` and returns its output.
 func (c *Command) run(ctx context.Context, args ...string) (string, error) {
-	dir, err := os.MkdirTemp("", "taxon-yarn-")
+	dir, removed, err := fs.TempDir("yarn")
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
+	defer removed()
 	if err := c.configure(dir); err != nil {
 		return "", err
 	}
@@ -113,7 +116,7 @@ func commandError(program, log string, err error) error {
 
 // configure copies the configuration and adds the property.
 func (c *Command) configure(dir string) error {
-	entries, err := os.ReadDir(c.conf)
+	entries, err := vfs.OS.ReadDir(c.conf)
 	if err != nil {
 		return err
 	}
@@ -121,15 +124,15 @@ func (c *Command) configure(dir string) error {
 		if e.IsDir() || e.Name() == "yarn-site.xml" {
 			continue
 		}
-		at, err := filepath.Abs(filepath.Join(c.conf, e.Name()))
+		data, err := vfs.ReadFile(vfs.OS, filepath.Join(c.conf, e.Name()))
 		if err != nil {
-			return err
+			continue // Hadoop can't read it either
 		}
-		if err := os.Symlink(at, filepath.Join(dir, e.Name())); err != nil {
+		if err := vfs.WriteNew(vfs.OS, filepath.Join(dir, e.Name()), data, 0o700); err != nil {
 			return err
 		}
 	}
-	site, err := os.ReadFile(filepath.Join(c.conf, "yarn-site.xml"))
+	site, err := vfs.ReadFile(vfs.OS, filepath.Join(c.conf, "yarn-site.xml"))
 	if errors.Is(err, os.ErrNotExist) {
 		site, err = []byte("<configuration></configuration>"), nil
 	}
@@ -142,7 +145,7 @@ func (c *Command) configure(dir string) error {
 	}
 	property := "<property><name>" + adminProperty + "</name><value>" + adminClass + "</value></property>\n"
 	site = append(append(bytes.Clone(site[:end]), property...), site[end:]...)
-	return os.WriteFile(filepath.Join(dir, "yarn-site.xml"), site, 0o600)
+	return vfs.WriteNew(vfs.OS, filepath.Join(dir, "yarn-site.xml"), site, 0o600)
 }
 
 // Launch implements Services.
@@ -151,16 +154,16 @@ func (c *Command) Launch(ctx context.Context, s *Service) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp("", "taxon-yarn-*.json")
+	dir, done, err := fs.TempDir("yarn")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err != nil {
+	defer done()
+	file := filepath.Join(dir, "service.json")
+	if err := fs.WriteFile(file, data); err != nil {
 		return err
 	}
-	_, err = c.run(ctx, "-launch", s.Name, f.Name())
+	_, err = c.run(ctx, "-launch", s.Name, file)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"taxon/internal/fs/hdfs"
+	"taxon/internal/fs/vfs"
 )
 
 // Conf holds properties of Hadoop's configuration.
@@ -20,7 +21,7 @@ func ReadConf(dir string) (Conf, error) {
 	c := Conf{}
 	for _, name := range []string{"core-site.xml", "yarn-site.xml"} {
 		file := filepath.Join(dir, name)
-		data, err := os.ReadFile(file)
+		data, err := vfs.ReadFile(vfs.OS, file)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}

@@ -98,7 +98,7 @@ func newDeployment(o Options) (*Deployment, error) {
 	if d.guessed {
 		d.Dir = fs.Scheme + "/user/" + d.user + "/taxon/" + o.Name
 	}
-	if !fs.IsRemote(d.Dir) {
+	if !fs.Shared(d.Dir) {
 		return nil, refuse("‹dir=%s›: must be a folder in HDFS, hdfs://...: the containers run on any host",
 			format.QuoteIfNeeded(d.Dir))
 	}

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/ui/format"
 )
 
@@ -52,7 +52,7 @@ func (r Run) Encode() ([]byte, error) {
 
 // ReadRun reads the file.
 func ReadRun(file string) (*Run, error) {
-	data, err := os.ReadFile(file)
+	data, err := vfs.ReadFile(vfs.OS, file)
 	if err != nil {
 		return nil, err
 	}
@@ -89,11 +89,11 @@ func (r *Run) Command(role, instance string, env func(string) string) (args []st
 	name := "taxon-" + r.Name + "-"
 	own, shared := filepath.Join(place(roots, name, instance), name+instance), filepath.Join(roots[0], name+"shared")
 	temp = filepath.Join(own, "tmp")
-	if err := os.RemoveAll(temp); err != nil { // left by a killed process
+	if err := fs.RemoveAll(temp); err != nil { // left by a killed process
 		return nil, "", err
 	}
 	for _, dir := range []string{temp, shared} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := fs.MkdirMode(dir, 0o700); err != nil {
 			return nil, "", err
 		}
 	}
@@ -132,7 +132,7 @@ func number(instance string) int {
 // number. An instance that already has a folder finds it, even if YARN no longer uses that disk.
 func place(roots []string, name, instance string) string {
 	for _, r := range roots {
-		if _, err := os.Stat(filepath.Join(r, name+instance)); err == nil {
+		if fs.Exists(filepath.Join(r, name+instance)) {
 			return r
 		}
 	}

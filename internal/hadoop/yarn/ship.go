@@ -18,6 +18,7 @@ import (
 	"taxon/internal/cluster/client"
 	"taxon/internal/cluster/secure"
 	"taxon/internal/fs"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/progress"
 )
@@ -167,7 +168,7 @@ func (s *shipment) shipConf(ctx context.Context) error {
 
 // copy copies a small local file to HDFS.
 func (s *shipment) copy(ctx context.Context, from, to string) (string, error) {
-	data, err := os.ReadFile(from)
+	data, err := vfs.ReadFile(vfs.OS, from)
 	if err != nil {
 		return "", err
 	}
@@ -271,7 +272,7 @@ func (s *shipment) shipRun(context.Context) error {
 
 // shipBinary copies the program, once per version.
 func (s *shipment) shipBinary(ctx context.Context) error {
-	f, err := os.Open(s.Binary)
+	f, err := fs.OpenRegular(s.Binary)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,7 +70,7 @@ func (o *UpOptions) Check() error {
 	want(!o.Insecure || o.Certs == "", "‹insecure› and ‹certs› contradict each other")
 	want(!strings.ContainsAny(o.Local, "{},"), "‹local=%s›: must be one folder", format.QuoteIfNeeded(o.Local))
 	for _, r := range o.DataRoots {
-		want(fs.IsRemote(r) || filepath.IsAbs(r), "‹data-root=%s›: must be hdfs://... or an absolute path",
+		want(fs.IsAbs(r), "‹data-root=%s›: must be hdfs://... or an absolute path",
 			format.QuoteIfNeeded(r))
 	}
 	for i, size := range []int64{o.CoordinatorMemory, o.StoreMemory, o.WorkerMemory} {
@@ -119,18 +118,11 @@ func isThere(ctx context.Context, path string) error {
 	if path == "" {
 		return nil
 	}
-	_, err := fs.Stat(path)
-	if err == nil {
+	if fs.Exists(path) {
 		return nil
 	}
-	files, expandErr := fs.Expand(ctx, path)
-	if expandErr != nil {
-		return expandErr
-	}
-	if len(files) == 1 && files[0] == path {
-		return fs.Explain(path, err)
-	}
-	return nil
+	_, err := fs.Expand(ctx, path)
+	return err
 }
 
 // spec describes the requested cluster. The files in HDFS are filled in later.
@@ -160,7 +152,7 @@ func (o *UpOptions) Run(dir string, tokens []string) Run {
 				10)}, find...),
 	}}
 	roots := slices.Clone(o.DataRoots)
-	if fs.IsRemote(o.Data) {
+	if fs.Shared(o.Data) {
 		roots = append(roots, fs.Clean(o.Data))
 	}
 	for _, root := range roots {

@@ -3,13 +3,13 @@ package modeltest
 import (
 	"encoding/json"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
 
 	"taxon/internal/data/taxonomy"
+	"taxon/internal/fs/vfs"
 	"taxon/internal/model"
 	"taxon/internal/model/shard"
 )
@@ -200,7 +200,7 @@ func Width(m model.Meta) int {
 // MustRead reads a file.
 func MustRead(t testing.TB, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(name)
+	b, err := vfs.ReadFile(vfs.OS, name)
 	if err != nil {
 		t.Fatal(err)
 	}

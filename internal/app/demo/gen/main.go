@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"taxon/internal/fs/vfs"
 )
 
 func main() {
@@ -32,7 +34,7 @@ func main() {
 
 // generate reads WordNet from the folder from and writes the files to the folder out.
 func generate(from, out string) error {
-	f, err := os.Open(filepath.Join(from, "data.noun"))
+	f, err := vfs.OS.Open(filepath.Join(from, "data.noun"))
 	if err != nil {
 		return err
 	}
@@ -54,11 +56,11 @@ func generate(from, out string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(out, name), packed, 0o644); err != nil {
+		if err := vfs.WriteFile(vfs.OS, filepath.Join(out, name), packed, 0o644); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(out, "LICENSE.wordnet"), []byte(nouns.notice), 0o644)
+	return vfs.WriteFile(vfs.OS, filepath.Join(out, "LICENSE.wordnet"), []byte(nouns.notice), 0o644)
 }
 
 // pack compresses text without a name or a time, so that equal texts give equal files.

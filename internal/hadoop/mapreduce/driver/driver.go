@@ -95,7 +95,7 @@ func (m *Training) Ended() {
 // data is the folder of the data as the tasks see it: its absolute path, or a copy on this
 // machine.
 func (m *Training) data(ctx context.Context, dir string) (_ string, err error) {
-	if fs.IsRemote(dir) && m.Options.Runner == mapreduce.RunnerYARN {
+	if fs.Shared(dir) && m.Options.Runner == mapreduce.RunnerYARN {
 		return dir, nil
 	}
 	if dir, m.done, err = fs.Fetch(ctx, dir); err != nil {
