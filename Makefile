@@ -49,6 +49,14 @@ lint: ## gofmt, go vet, staticcheck (pinned in internal/tools/lint)
 	go vet ./...
 	$(STATICCHECK) ./...
 
+# TestAll links new methods, so it comes before what asks them.
+lists: ## what follows from declarations: the file that links the methods, tables in docs, the picture of the storeys, Python's parameters
+	go test ./internal/methods/all -run TestAll -rewrite
+	go test ./internal/methods/all -rewrite
+	go test ./test -run 'Lists|PictureOfStoreys' -rewrite-lists -rewrite-storeys
+	$(MAKE) build
+	cd deploy/python && TAXON_BINARY=$(CURDIR)/bin/taxon $(PYTHON) generate.py
+
 generate: ## generated code from proto/, and mapper's assembly (pinned generators, nothing to install)
 	$(PROTOGEN)
 	$(KERNELGEN)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"taxon/internal/linalg/conjugate"
 	"taxon/internal/linalg/sparse"
 )
 
@@ -25,7 +26,9 @@ type logisticSolver struct {
 	bound [][Lanes]float32
 	// near is the block's problem on its near rows.
 	near nearRows
-	add  *addArgs
+	// system is that of a step, of all rows or of the near ones.
+	system system
+	add    *addArgs
 	// running is the mask of the lanes whose inner gap is still too large.
 	running uint16
 	// loss is each lane's sum of losses, and gradient its ||f'||^2.
@@ -172,59 +175,65 @@ func (e *logisticSolver) newtonStep(sums *Sums) {
 	for f := range e.dir {
 		e.dir[f], e.d[f] = e.r[f], [Lanes]float32{}
 	}
-	e.conjugate(e.p.X, system{e.dir, e.h, e.r, e.d, e.move, e.curve}, e.running, e.gradient, e.gradient, nil, sums)
+	e.system.x, e.system.far = e.p.X, nil
+	e.system.dir, e.system.h, e.system.r, e.system.d = e.dir, e.h, e.r, e.d
+	e.system.move, e.system.curve = e.move, e.curve
+	e.system.solve(e, e.running, e.gradient, sums)
 }
 
-// system holds the vectors of conjugate gradients: tiles, and of each row its product and
-// curvature.
-type system struct{ dir, h, r, d, move, curve [][Lanes]float32 }
+// system is (I + X' D X) d = r for conjugate gradients, without a preconditioner.
+type system struct {
+	conjugate.Gradients
+	e *logisticSolver
+	x *sparse.Matrix
+	// far adds the far rows' part of the matrix. A nil far adds none.
+	far *nearRows
+	// dir to d are tiles: the direction, its product, the residual and the solution. move and curve
+	// are of each row its product with the direction, and D.
+	dir, h, r, d, move, curve [][Lanes]float32
+	// alpha and beta are the recurrence's factors as the loops take them.
+	alpha, beta [Lanes]float32
+	sums        *Sums
+}
 
-// conjugate adds to d the solution of (I + X' D X) d = r for the active lanes. A non-nil far adds
-// the far rows' part of the matrix. rr is r.r, and gradient is the squared length that the
-// residual's is compared with.
-func (e *logisticSolver) conjugate(x *sparse.Matrix, t system, active uint16, rr, gradient [Lanes]float64,
-	far *nearRows, sums *Sums) {
-	for l := range rr {
-		if rr[l] <= conjugateShare*conjugateShare*gradient[l] {
-			active &^= 1 << l
+// solve adds the solution to d for the active lanes. dir and r hold the right-hand side, whose
+// squared length by lane is given.
+func (t *system) solve(e *logisticSolver, active uint16, norm [Lanes]float64, sums *Sums) {
+	t.e, t.sums, t.Running, t.Size = e, sums, uint32(active), norm
+	for l, x := range norm {
+		t.Enough[l] = conjugateShare * conjugateShare * x
+	}
+	t.Solve(t, conjugateSteps)
+}
+
+// Multiply is conjugate.System's.
+func (t *system) Multiply(g *conjugate.Gradients) {
+	e := t.e
+	if g.Steps > 0 {
+		for l, x := range g.Beta {
+			t.beta[l] = float32(x)
+		}
+		e.loops.turn(&t.dir[0], &t.r[0], len(t.dir), &t.beta)
+	}
+	e.scoreAll(t.x, t.dir, t.move, t.sums)
+	if len(t.move) > 0 {
+		e.loops.times(&t.move[0], &t.curve[0], len(t.move))
+	}
+	e.addAll(t.x, t.h, t.move, t.sums)
+	e.loops.product(&t.dir[0], &t.h[0], len(t.dir), &g.Curvature)
+	if t.far != nil {
+		for l, product := range t.far.addTo(e, t.h, t.dir) {
+			g.Curvature[l] += product
 		}
 	}
-	var alpha, beta [Lanes]float32
-	for step := 0; step < conjugateSteps && active != 0; step++ {
-		e.scoreAll(x, t.dir, t.move, sums)
-		if len(t.move) > 0 {
-			e.loops.times(&t.move[0], &t.curve[0], len(t.move))
-		}
-		e.addAll(x, t.h, t.move, sums)
-		var pap [Lanes]float64
-		e.loops.product(&t.dir[0], &t.h[0], len(t.dir), &pap)
-		if far != nil {
-			for l, product := range far.addTo(e, t.h, t.dir) {
-				pap[l] += product
-			}
-		}
-		for l := range alpha {
-			alpha[l] = 0
-			if active>>l&1 != 0 && pap[l] > 0 {
-				alpha[l] = float32(rr[l] / pap[l])
-			}
-		}
-		var next [Lanes]float64
-		e.loops.advance(&t.dir[0], &t.h[0], &t.r[0], &t.d[0], len(t.dir), &alpha, &next)
-		for l := range beta {
-			beta[l] = 0
-			if active>>l&1 == 0 {
-				continue
-			}
-			if next[l] <= conjugateShare*conjugateShare*gradient[l] || !(pap[l] > 0) {
-				active &^= 1 << l
-				continue
-			}
-			beta[l] = float32(next[l] / rr[l])
-			rr[l] = next[l]
-		}
-		e.loops.turn(&t.dir[0], &t.r[0], len(t.dir), &beta)
+}
+
+// Advance is conjugate.System's.
+func (t *system) Advance(g *conjugate.Gradients) {
+	for l, x := range g.Alpha {
+		t.alpha[l] = float32(x)
 	}
+	t.e.loops.advance(&t.dir[0], &t.h[0], &t.r[0], &t.d[0], len(t.dir), &t.alpha, &g.Next)
 }
 
 // search moves v along d. It halves a lane's step until f falls enough, and leaves the scores,

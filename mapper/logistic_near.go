@@ -206,7 +206,10 @@ func (n *nearRows) solve(e *logisticSolver, small [Lanes]float64, sums *Sums) bo
 		}
 		copy(n.dir, n.r)
 		clear(n.d)
-		e.conjugate(&n.x, system{n.dir, n.h, n.r, n.d, n.rows.move, n.rows.curve}, running, norm, norm, n, sums)
+		e.system.x, e.system.far = &n.x, n
+		e.system.dir, e.system.h, e.system.r, e.system.d = n.dir, n.h, n.r, n.d
+		e.system.move, e.system.curve = n.rows.move, n.rows.curve
+		e.system.solve(e, running, norm, sums)
 		n.search(e, running, &loss, sums)
 		e.addAll(&n.x, n.g, n.rows.coef, sums)
 	}

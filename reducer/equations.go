@@ -1,8 +1,6 @@
 package reducer
 
-import (
-	"math"
-)
+import "taxon/internal/linalg/conjugate"
 
 // equations solves the internals' system A(s) w = right, one feature after another. s is the
 // curvature of each leaf group. It is the scratch of one task.
@@ -21,7 +19,7 @@ type equations struct {
 	// own is the factorisation of the feature at hand.
 	own       *factored
 	scratch   *numbers
-	conjugate *conjugate
+	gradients *gradients
 }
 
 func newEquations(g *Graph, n int) *equations {
@@ -102,10 +100,10 @@ func (g *Graph) stepsWorth() int {
 
 // iterate solves by conjugate gradients. It reports whether they converged within the steps.
 func (s *equations) iterate(curvature, right, w []float64, steps int) bool {
-	if s.conjugate == nil {
-		s.conjugate = newConjugate(s.n)
+	if s.gradients == nil {
+		s.gradients = newGradients(s.n)
 	}
-	return s.conjugate.solve(s.g, curvature, right, w, steps)
+	return s.gradients.solve(s.g, curvature, right, w, steps)
 }
 
 // factorise solves by a factorisation of the feature's own.
@@ -117,16 +115,19 @@ func (s *equations) factorise(curvature, right, w []float64) {
 	s.own.substitute(s.n, right, w, s.x)
 }
 
-// conjugate is the scratch of the conjugate gradient method.
-type conjugate struct {
-	p, r, z, ap []float64
+// gradients is the scratch of conjugate gradients, with the diagonal as preconditioner.
+type gradients struct {
+	conjugate.Gradients
+	conjugate.Vectors
+	g         *Graph
+	curvature []float64
 	// inverse is that of the diagonal.
 	inverse []float64
 }
 
-func newConjugate(n int) *conjugate {
-	c := &conjugate{}
-	for _, v := range []*[]float64{&c.p, &c.r, &c.z, &c.ap, &c.inverse} {
+func newGradients(n int) *gradients {
+	c := &gradients{}
+	for _, v := range []*[]float64{&c.P, &c.R, &c.Z, &c.Q, &c.inverse} {
 		*v = make([]float64, n)
 	}
 	return c
@@ -139,61 +140,51 @@ const (
 	conjugateSteps = 2000
 )
 
-// solve sets w to the solution of A(curvature) w = right, starting from w, with the diagonal as
-// preconditioner. ok is false if it did not converge within the steps.
-func (s *conjugate) solve(g *Graph, curvature, right, w []float64, steps int) (ok bool) {
-	s.prepare(g, curvature)
-	copy(s.r, right)
-	least := conjugateShare * conjugateShare * s.scale()
-	g.mul(curvature, w, s.ap)
-	for i, v := range s.ap {
-		s.r[i] -= v
+// solve sets w to the solution of A(curvature) w = right, starting from w. ok is false if it did not
+// converge within the steps.
+func (c *gradients) solve(g *Graph, curvature, right, w []float64, steps int) (ok bool) {
+	c.g, c.curvature, c.X = g, curvature, w
+	c.prepare()
+	copy(c.R, right)
+	c.Enough[0] = conjugateShare * conjugateShare * c.scale()
+	g.mul(curvature, w, c.Q)
+	for i, v := range c.Q {
+		c.R[i] -= v
 	}
-	rz := s.scale()
-	copy(s.p, s.z)
-	for ; rz > least; steps-- {
-		if steps == 0 {
-			return false
-		}
-		g.mul(curvature, s.p, s.ap)
-		pap := 0.0
-		for i, p := range s.p {
-			pap += float64(p * s.ap[i])
-		}
-		if !(pap > 0) || math.IsInf(pap, 0) {
-			return false
-		}
-		step := rz / pap
-		for i, p := range s.p {
-			w[i] += float64(step * p)
-			s.r[i] -= float64(step * s.ap[i])
-		}
-		next := s.scale()
-		turn := next / rz
-		for i, z := range s.z {
-			s.p[i] = z + float64(turn*s.p[i])
-		}
-		rz = next
-	}
-	return true
+	c.Size[0], c.Running = c.scale(), 1
+	c.Solve(c, steps)
+	return c.Converged(0)
+}
+
+// Multiply is conjugate.System's.
+func (c *gradients) Multiply(of *conjugate.Gradients) {
+	c.Turn(of, 1)
+	c.g.mul(c.curvature, c.P, c.Q)
+	c.Bend(of, 1)
+}
+
+// Advance is conjugate.System's.
+func (c *gradients) Advance(of *conjugate.Gradients) {
+	c.Vectors.Advance(of, 1)
+	of.Next[0] = c.scale()
 }
 
 // prepare sets inverse to the inverse of the diagonal.
-func (s *conjugate) prepare(g *Graph, curvature []float64) {
-	for i := range s.inverse {
-		d := g.degree[i] + g.diagonalShift(int32(i))
-		for _, group := range g.at[i] {
-			d -= g.follow(curvature, group) / g.LeafGroups[group].Pull
+func (c *gradients) prepare() {
+	for i := range c.inverse {
+		d := c.g.degree[i] + c.g.diagonalShift(int32(i))
+		for _, group := range c.g.at[i] {
+			d -= c.g.follow(c.curvature, group) / c.g.LeafGroups[group].Pull
 		}
-		s.inverse[i] = 1 / d
+		c.inverse[i] = 1 / d
 	}
 }
 
 // scale sets z = r / diagonal and returns r.z.
-func (s *conjugate) scale() (rz float64) {
-	for i, r := range s.r {
-		s.z[i] = r * s.inverse[i]
-		rz += float64(r * s.z[i])
+func (c *gradients) scale() (rz float64) {
+	for i, r := range c.R {
+		c.Z[i] = r * c.inverse[i]
+		rz += float64(r * c.Z[i])
 	}
 	return rz
 }

@@ -35,7 +35,8 @@ var storeys = []storey{
 	{"what verbs call", []string{"internal/app/..."}},
 	{"cluster", []string{"internal/cluster/..."}},
 	{"methods", []string{"internal/methods/..."}},
-	{"runtime", []string{"coordinator", "coordinator/machine", "worker", "store/storerpc", "store/backup"}},
+	{"runtime", []string{"coordinator", "coordinator/footprint", "coordinator/machine", "worker", "store/storerpc",
+		"store/backup"}},
 	{"seam to methods", []string{"coordinator/method/...", "worker/program", "worker/codec", "internal/jobspec"}},
 	{"maths", []string{"mapper", "reducer"}},
 	{"store", []string{"store/..."}},
@@ -145,8 +146,8 @@ var thirdParty = map[string][]string{
 // output for the same input.
 var (
 	maths    = []string{"mapper", "reducer", "internal/methods/*/solver", "internal/methods/td/ridge"}
-	machines = []string{"coordinator/machine", "coordinator/method/...", "internal/methods/*/plan",
-		"internal/methods/blockwise"}
+	machines = []string{"coordinator/machine", "coordinator/footprint", "coordinator/method/...",
+		"internal/methods/*/plan", "internal/methods/blockwise"}
 )
 
 // pureStd lists the packages of the standard library that the maths may import: no network, clock,
@@ -171,6 +172,7 @@ var panics = map[string]string{
 	"coordinator/method/registry/registry.go": "two methods of one name, which every start of the program finds",
 	"internal/model/form/form.go":             "two predictors of one name, which every start of the program finds",
 	"worker/program/program.go":               "two methods of one name, which every start of the program finds",
+	"worker/program/layouts.go":               "two layouts of one first byte, which every start of the program finds",
 	"coordinator/method/method.go":            "encoding a struct of our own numbers and strings to JSON",
 	"coordinator/machine/snapshot.go":         "encoding a struct of our own numbers and strings to JSON",
 	"internal/data/table/arrow_bound.go":      "an allocator of Arrow's can't return an error; caught makes it one",

@@ -15,6 +15,7 @@ var asFlag = regexp.MustCompile(`(^|[^-\w])--([A-Za-z]|%|$)`)
 // starters may write flags, because they start processes or are a command themselves.
 var starters = map[string]string{
 	"internal/app/demo/gen/main.go":               "a command of its own, which the build runs",
+	"internal/app/report/card.go":                 "the commands that a model card quotes",
 	"internal/cluster/localcluster/state.go":      "arguments of a cluster's processes, and reading them back",
 	"internal/cluster/localcluster/supervisor.go": "arguments of a cluster's processes",
 	"internal/cluster/localcluster/up.go":         "arguments of the supervisor",

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -66,8 +65,8 @@ func newExportCmd(a *app) *cobra.Command {
 		formatFlag(f, &o.Data.Table)
 	})
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
-		choiceFlag(f, &o.Format, "format", "text", append(slices.Clone(export.Formats), "taxon"),
-			"format of the weights: `NAME` is "+strings.Join(export.Formats, ", ")+"; taxon is another name for model")
+		choiceFlag(f, &o.Format, "format", "text", append(export.Names(), "taxon"),
+			"format of the weights: `NAME` is "+strings.Join(export.Names(), ", ")+"; taxon is another name for model")
 		choiceFlag(f, &o.What, "what", export.Mean, []string{export.Mean, export.Variance, export.Precision},
 			"format text, models of "+strings.Join(registry.Precise(false), ", ")+": the means, the variances (the diagonal "+
 				"of each node's covariance) or the precisions that were learned")

@@ -16,7 +16,7 @@ import (
 func TestExportFormats(t *testing.T) {
 	dir := t.TempDir()
 	vars := map[string]string{"S": animals(t, 10), "DIR": dir}
-	for _, format := range export.Formats {
+	for _, format := range export.Names() {
 		if format == "model" {
 			continue
 		}

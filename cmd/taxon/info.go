@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"taxon/coordinator/footprint"
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/app/estimate"
@@ -337,7 +338,7 @@ func (p infoPrinter) structure(i *inspect.Info) {
 	}
 }
 
-func (p infoPrinter) memory(m *method.Memory) {
+func (p infoPrinter) memory(m *footprint.Memory) {
 	if m != nil {
 		p.row("memory", "about %s to train (data %s, state %s, scratch %s, program and garbage %s); with train "+
 			"--memory at least %s", format.Bytes(int64(m.Total)), format.Bytes(int64(m.Data)), format.Bytes(int64(m.State)),

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,15 +102,17 @@ func TestInfoPlansEveryMethod(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	items := map[string]string{"td": "node", "h-svm": "node", "h-rls": "node", "mlr": "row shard", "msvm": "whole problem",
-		"hm3":      "whole problem",
-		"flatmult": "whole problem", "hiermult": "node", "hsvm": "whole problem", "transfer": "whole problem",
-		"ot": "whole problem", "corrmnl": "chain", "rr-mlr": "row shard", "rr-msvm": "whole problem"}
 	for _, name := range registry.Names() {
-		code, stdout, stderr := runWith(t, "", "info", data, "--hierarchy", tree, "--plan", "--method", name)
-		item := cmp.Or(items[name], "block")
-		if code != 0 || stderr != "" || !strings.Contains(stdout, "memory ") || !strings.Contains(stdout, "3 terminals in 1 "+
-			item) && !strings.Contains(stdout, "3 terminals in 2 "+item) && !strings.Contains(stdout, "3 terminals in 4 "+item) {
+		args := []string{"info", data, "--hierarchy", tree, "--plan", "--method", name}
+		code, stdout, stderr := runWith(t, "", append(args, "--json")...)
+		var i struct{ Plan *estimate.Info }
+		if err := json.Unmarshal([]byte(stdout), &i); code != 0 || err != nil || i.Plan == nil || len(i.Plan.Items) == 0 {
+			t.Fatalf("%s: exit status %d, %v, %s%s", name, code, err, stdout, stderr)
+		}
+		code, stdout, stderr = runWith(t, "", args...)
+		first := i.Plan.Items[0]
+		if code != 0 || stderr != "" || !strings.Contains(stdout, "memory ") || first.Kind == "" ||
+			!strings.Contains(stdout, fmt.Sprintf("3 terminals in %d %s", first.Count, first.Kind)) {
 			t.Errorf("%s: exit status %d, %s%s", name, code, stdout, stderr)
 		}
 	}

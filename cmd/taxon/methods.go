@@ -5,13 +5,16 @@ import (
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
+	taxonv1 "taxon/proto/taxon/v1"
 )
 
 // methodDocument describes a method in the JSON output of `taxon methods`.
 type methodDocument struct {
-	Name    string           `json:"name"`
-	About   string           `json:"about"`
-	Options []optionDocument `json:"options"`
+	Name  string `json:"name"`
+	About string `json:"about"`
+	// Probabilities says whether scores are probabilities, with the defaults of the options.
+	Probabilities bool             `json:"probabilities"`
+	Options       []optionDocument `json:"options"`
 }
 
 // optionDocument describes an option, as its method declares it.
@@ -31,14 +34,16 @@ func newMethodsCmd(a *app) *cobra.Command {
 		Use:     "methods",
 		GroupID: groupModel,
 		Short:   "list the methods, and with --json their options",
-		Long: "Lists what can be trained by --method. With --json each method has its options: name, kind, default, " +
-			"choices, help. Other programs build on it: the Python package takes its parameters from it.",
+		Long: "Lists what can be trained by --method. With --json each method says whether its scores are " +
+			"probabilities, and has its options: name, kind, default, choices, help. Other programs build on it: the " +
+			"Python package takes its parameters from it.",
 		Example: "taxon methods\ntaxon methods --json",
 		RunE: func(*cobra.Command, []string) error {
 			var out []methodDocument
 			rows := [][]string{{"METHOD", "WHAT IS TRAINED"}}
 			for _, m := range registry.All() {
-				d := methodDocument{Name: m.Name(), About: m.About()}
+				d := methodDocument{Name: m.Name(), About: m.About(),
+					Probabilities: registry.Form(&taxonv1.Options{Method: m.Name()}).Probable()}
 				for _, p := range registry.Of(m.Name()) {
 					if p.Name != method.WarmStart.Name { // train defines its flag, because it names a model
 						d.Options = append(d.Options, documentOption(&p))

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"taxon/coordinator/footprint"
 	"taxon/internal/ui/format"
 )
 
@@ -16,7 +17,7 @@ var ErrTooLarge = errors.New("the job does not fit")
 // fits reports whether a worker has the memory for tasks of a job in all its slots. A worker whose
 // memory is unknown has.
 func (m *Machine) fits(j *job, w *workerState) bool {
-	return w.memory == 0 || j.estimate.Needs(w.slots) <= w.memory
+	return w.memory == 0 || footprint.Needs(j.estimate, w.slots) <= w.memory
 }
 
 // warnOfMemory notes in the logs of jobs that a joining worker is too small for their tasks.
@@ -25,7 +26,7 @@ func (m *Machine) warnOfMemory(w *workerState) {
 		if !j.ended() && !m.fits(j, w) {
 			m.decide(Record{Kind: recordNote, Job: j.ID, Reason: fmt.Sprintf("worker %s gets no tasks of this job: "+
 				"its %s %s, it has %s",
-				w.name, format.Counted(int64(w.slots), "slot needs", "slots need"), atLeast(j.estimate.Needs(w.slots)),
+				w.name, format.Counted(int64(w.slots), "slot needs", "slots need"), atLeast(footprint.Needs(j.estimate, w.slots)),
 				atMost(w.memory))})
 		}
 	}
@@ -37,18 +38,18 @@ func (m *Machine) warnOfMemory(w *workerState) {
 func (m *Machine) checkFits(p *prepared, replicas uint32) error {
 	best := uint64(0)
 	for _, w := range m.workers {
-		if w.memory == 0 || p.estimate.Needs(w.slots) <= w.memory {
+		if w.memory == 0 || footprint.Needs(p.estimate, w.slots) <= w.memory {
 			best = 0
 			break
 		}
 		best = max(best, w.memory)
 	}
 	if best > 0 {
-		each := p.estimate.Needs(2) - p.estimate.Needs(1)
+		each := footprint.Needs(p.estimate, 2) - footprint.Needs(p.estimate, 1)
 		return fmt.Errorf("%w the workers: a worker needs %s and %s for each slot (%s), garbage included; "+
 			"the largest has %s: "+
-			"start workers with %s", ErrTooLarge, atLeast(p.estimate.Needs(1)-each), atLeast(each),
-			p.estimate.SlotHolds, atMost(best), p.estimate.Fitting(best))
+			"start workers with %s", ErrTooLarge, atLeast(footprint.Needs(p.estimate, 1)-each), atLeast(each),
+			p.estimate.SlotHolds, atMost(best), footprint.Fitting(p.estimate, best))
 	}
 	need, have := p.estimate.StoreJob*uint64(max(replicas, 1)), uint64(0)
 	for _, s := range m.shards {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"taxon/coordinator/footprint"
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/methodtest"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -58,8 +59,8 @@ func TestJobTooLargeForTheWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Step(0, Register{Name: "small", Slots: 8, Memory: e.Needs(1) - 1})
-	if fit := e.Fitting(e.Needs(8) - 1); !strings.HasPrefix(fit, "‹slots=7›,") {
+	m.Step(0, Register{Name: "small", Slots: 8, Memory: footprint.Needs(e, 1) - 1})
+	if fit := footprint.Fitting(e, footprint.Needs(e, 8)-1); !strings.HasPrefix(fit, "‹slots=7›,") {
 		t.Errorf("a little too little for eight slots: %s", fit)
 	}
 	var refusal error
@@ -68,9 +69,9 @@ func TestJobTooLargeForTheWorkers(t *testing.T) {
 			refusal = r.Err
 		}
 	}
-	enough := atLeast(e.Needs(1))
+	enough := atLeast(footprint.Needs(e, 1))
 	if !errors.Is(refusal, ErrTooLarge) || !strings.Contains(refusal.Error(), "‹slots=1› ‹memory="+enough+"›") ||
-		!strings.Contains(refusal.Error(), atLeast(e.Needs(2)-e.Needs(1))) {
+		!strings.Contains(refusal.Error(), atLeast(footprint.Needs(e, 2)-footprint.Needs(e, 1))) {
 		t.Fatalf("refusal: %v, want the number %s", refusal, enough)
 	}
 	var mib uint64

@@ -135,6 +135,8 @@ def text() -> str:
     for name, o in options.items():
         out += f'    "{name}": ("{parameter(name)}", {literal(o)[1]}),\n'
     out += "}\n\nMETHODS: tuple[str, ...] = (\n" + "".join(f'    "{m["name"]}",\n' for m in methods) + ")\n"
+    out += "\n# The methods whose scores are probabilities.\nPROBABLE: tuple[str, ...] = (\n"
+    out += "".join(f'    "{m["name"]}",\n' for m in methods if m["probabilities"]) + ")\n"
     about = "; ".join(f"`{m['name']}`: {m['about']}" for m in methods)
     for name, words, method, letters in CLASSES:
         rows = [(parameter(n), *literal(o), o["help"]) for n, o in options.items()]

@@ -269,7 +269,7 @@ func (m *Meta) validate() error {
 
 // HasProbabilities reports whether scores can be shown as probabilities.
 func (m *Meta) HasProbabilities() bool {
-	return m.Form.Link != form.Identity || m.Calibration != nil
+	return m.Form.Probable() || m.Calibration != nil
 }
 
 // checkTree verifies that t is numbered in depth-first preorder, that its slices agree, and that it

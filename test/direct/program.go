@@ -40,6 +40,9 @@ func (v *values) Put(_ context.Context, all []store.Value, written func()) error
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, x := range all {
+		if !program.Declared(x.Data) {
+			return fmt.Errorf("%v begins with no byte that a method has declared (program.Declare)", x.Key)
+		}
 		v.of[x.Key], v.was[x.Key] = slices.Clone(x.Data), slices.Clone(x.Data)
 	}
 	if written != nil {

@@ -279,17 +279,18 @@ func (d *Decoder) End(what string) error {
 // A vector consists of a format byte, three zeros, a count (uint32, little-endian) and that many
 // numbers: float64, which are aligned and read in place, or float32.
 const (
-	formatVector = 0x61
-	formatNarrow = 0x62
+	// FormatVector begins what Vector encodes, and FormatNarrow what Narrow does.
+	FormatVector = 0x61
+	FormatNarrow = 0x62
 	headBytes    = 8
 )
 
 // Vector encodes float64 numbers.
-func Vector(v []float64) []byte { return sparse.Append(head(formatVector, len(v), 8), v) }
+func Vector(v []float64) []byte { return sparse.Append(head(FormatVector, len(v), 8), v) }
 
 // Narrow encodes float64 numbers as float32.
 func Narrow(v []float64) []byte {
-	e := Encoder{head(formatNarrow, len(v), 4)}
+	e := Encoder{head(FormatNarrow, len(v), 4)}
 	e.F64as32(v)
 	return e.B
 }
@@ -308,9 +309,9 @@ func ReadVector(b []byte, n int) ([]float64, error) {
 		return nil, ErrBroken
 	}
 	switch data := b[headBytes:]; {
-	case b[0] == formatVector && len(data) == 8*n:
+	case b[0] == FormatVector && len(data) == 8*n:
 		return sparse.View[float64](data), nil
-	case b[0] == formatNarrow && len(data) == 4*n:
+	case b[0] == FormatNarrow && len(data) == 4*n:
 		d, out := Decoder{B: data}, make([]float64, n)
 		d.F32as64(out)
 		return out, d.Err

@@ -20,8 +20,8 @@ type NodeWeights struct {
 	Values  []float32
 }
 
-// formatWeights is the format byte of the encoded weights.
-const formatWeights = 0x42
+// FormatWeights is the format byte of the encoded weights.
+const FormatWeights = 0x42
 
 // EncodeWeights encodes the value of name WeightsName, in the layout of store/FORMAT.md. It sorts
 // nodes in place.
@@ -38,7 +38,7 @@ func EncodeWeights(nodes []NodeWeights) []byte {
 		base = 0
 	}
 	e := codec.Encoder{B: make([]byte, 0, 32+4*len(nodes)+5*entries+entries/4)} // most differences fit a byte
-	e.Byte(formatWeights)
+	e.Byte(FormatWeights)
 	e.Uvarint(len(nodes))
 	e.Uvarint(entries)
 	e.Uvarint(int(base))
@@ -56,7 +56,7 @@ func EncodeWeights(nodes []NodeWeights) []byte {
 // with many columns per node, the words take at most 8/5 of its bytes.
 func DecodeWeights(b []byte) (words []uint32, err error) {
 	d := codec.Decoder{B: b}
-	d.Format(formatWeights)
+	d.Format(FormatWeights)
 	nodes := d.Count(2 + 1 + 4) // number, m, a column, a value
 	entries := d.Count(5)
 	base := uint32(d.Number(math.MaxUint32))

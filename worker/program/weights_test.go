@@ -112,7 +112,7 @@ func TestWeightsDamaged(t *testing.T) {
 func TestShortWeightsStaySmall(t *testing.T) {
 	claims := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}
 	for _, head := range [][]byte{{}, {1}, {1, 1}, {1, 1, 0}, {1, 1, 0, 1}} {
-		b := append(append([]byte{formatWeights}, head...), claims...)
+		b := append(append([]byte{FormatWeights}, head...), claims...)
 		const runs = 200
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -4,6 +4,7 @@ package methodtest
 import (
 	"fmt"
 
+	"taxon/coordinator/method"
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
@@ -40,4 +41,33 @@ func WordNetLike(terminals, internals int) *taxonv1.JobSpec {
 	}
 	return &taxonv1.JobSpec{Data: d, Structure: st, Options: Options("rr-svm", "loss", "hinge", "c", 1,
 		"gap", 0.01, "bias", 1, "schedule", "twoblock")}
+}
+
+// Of returns such a job of a method, with its default options. It has a structure unless the method trains
+// without one.
+func Of(m method.Method) *taxonv1.JobSpec {
+	spec := WordNetLike(200, 50)
+	spec.Options = Options(m.Name())
+	if m.Traits(spec.Options).Unstructured {
+		spec.Structure = nil
+	}
+	return spec
+}
+
+// Kind is a kind of data or structure that a method may refuse.
+type Kind struct {
+	Name string
+	// Change makes a job that Of has returned one of the kind.
+	Change func(*taxonv1.JobSpec)
+}
+
+// Kinds are all kinds.
+var Kinds = []Kind{
+	{"no hierarchy", func(s *taxonv1.JobSpec) { s.Structure = nil }},
+	{"a graph", func(s *taxonv1.JobSpec) {
+		s.Structure = WordNetLike(200, 50).Structure
+		s.Structure.Graph = true
+	}},
+	{"several labels a row", func(s *taxonv1.JobSpec) { s.Data.SeveralLabels = 5 }},
+	{"rows without labels", func(s *taxonv1.JobSpec) { s.Data.NoLabel = 5 }},
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"taxon/coordinator/footprint"
 	"taxon/coordinator/method/registry"
 	taxonv1 "taxon/proto/taxon/v1"
 	"taxon/store/memory"
@@ -82,12 +83,12 @@ func TestSmoothMemory(t *testing.T) {
 				// a flat training may end in its first sweep, which has no values before it
 				t.Errorf("the store held %d bytes, planned were %d", m.most, e.StoreLocal)
 			}
-			if live, planned := m.live-min(before, m.live), e.Worker(1)+e.StoreLocal+e.Coordinator; live > planned ||
+			if live, planned := m.live-min(before, m.live), footprint.Tasks(e, 1)+e.StoreLocal+e.Coordinator; live > planned ||
 				live < planned/3 {
 				t.Errorf("%d bytes were live, planned were %d", live, planned)
 			}
 			t.Logf("store %.1f of %.1f MB, live %.1f of %.1f MB", float64(m.most)/1e6, float64(e.StoreLocal)/1e6,
-				float64(m.live-before)/1e6, float64(e.Worker(1)+e.StoreLocal+e.Coordinator)/1e6)
+				float64(m.live-before)/1e6, float64(footprint.Tasks(e, 1)+e.StoreLocal+e.Coordinator)/1e6)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"math"
 	"slices"
 
+	"taxon/coordinator/footprint"
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 )
@@ -118,8 +119,9 @@ func Of(j *registry.Job, c Cluster, cores []int) *Info {
 		workers = (cores[0] + c.Slots - 1) / c.Slots
 	}
 	all := uint32(min(max(workers, 1)*c.Slots, math.MaxUint32))
-	i.WorkerMemory, i.WorkerLeast = int64(e.Process(uint32(c.Slots), all)), int64(e.Needs(uint32(c.Slots)))
-	i.StoreMemory = int64(e.Store(uint32(c.Stores), all))
+	i.WorkerMemory = int64(footprint.Worker(e, uint32(c.Slots), all))
+	i.WorkerLeast = int64(footprint.Needs(e, uint32(c.Slots)))
+	i.StoreMemory = int64(footprint.Store(e, uint32(c.Stores), all))
 	if c.Memory > 0 {
 		fits := i.WorkerLeast <= c.Memory
 		i.Fits = &fits

@@ -3,7 +3,7 @@ package estimate
 import (
 	"testing"
 
-	"taxon/coordinator/method"
+	"taxon/coordinator/footprint"
 	"taxon/internal/data/generate"
 )
 
@@ -38,7 +38,7 @@ func TestAloneIsWhatWasMeasured(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := prepare(t, s).Estimate
-		m, two := e.Alone(1, 1, method.Roomy), e.Alone(2, 1, method.Roomy)
+		m, two := footprint.Alone(e, 1, 1, footprint.Cached), footprint.Alone(e, 2, 1, footprint.Cached)
 		if m.Total < peak || m.Total > peak*17/10 {
 			t.Errorf("scale %g: %d bytes are estimated, %d were taken", scale, m.Total, peak)
 		}

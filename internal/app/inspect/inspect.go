@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strconv"
 
-	"taxon/coordinator/method"
+	"taxon/coordinator/footprint"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/app/estimate"
 	"taxon/internal/data/dataset"
@@ -77,7 +77,7 @@ type Info struct {
 	// Tree is the tree that is or would be trained.
 	Tree *Tree `json:"tree,omitempty"`
 	// Memory is set for the kinds dataset and data.
-	Memory *method.Memory `json:"memory,omitempty"`
+	Memory *footprint.Memory `json:"memory,omitempty"`
 	// Seconds is the estimated time of a training. It is set for the kinds dataset and data.
 	Seconds float64 `json:"train_seconds,omitempty"`
 	// Until describes where the training stops.
@@ -464,7 +464,7 @@ func (l *look) training(ctx context.Context, i *Info, d *taxonv1.Data) error {
 		return err
 	}
 	threads := parallel.Threads(l.o.Threads)
-	m := j.Estimate.Alone(uint32(threads), 1, method.Roomy)
+	m := footprint.Alone(j.Estimate, uint32(threads), 1, footprint.Cached)
 	i.Memory, i.Seconds, i.Until = &m, estimate.Seconds(j, min(threads, runtime.NumCPU())), estimate.Until(j)
 	i.Plan = l.o.Plan.of(j)
 	return nil

@@ -287,34 +287,12 @@ func (v *view) score(ctx context.Context, m *model.Model, o Options, ui progress
 }
 
 // measures lists the measures that were computed.
-func measures(r *measure.Result) []figure {
-	out := []figure{
-		{"Micro-F1", fmt.Sprintf("%.1f", 100*r.MicroF1), "Harmonic mean of precision and recall over all decisions about a " +
-			"class for an instance; frequent classes weigh most."},
-		{"Macro-F1", fmt.Sprintf("%.1f", 100*r.MacroF1), fmt.Sprintf("Mean of the F1 of each of %s classes; "+
-			"each weighs the same.", format.Count(int64(r.Classes)))},
-		{"Exactly right", fmt.Sprintf("%.1f", 100*(1-r.ZeroOne)), "Share of instances whose set of labels " +
-			"is right, all of it."},
-	}
-	if k := r.Ranking; k != nil {
-		out = append(out, figure{"P@1", fmt.Sprintf("%.1f", 100*k.P1), "Share of instances whose best class " +
-			"is one of their own."},
-			figure{"nDCG@5", fmt.Sprintf("%.1f", 100*k.NDCG5), "How high the true classes stand among the best " +
-				"five; 100: first of all."})
-	}
-	if h := r.Hierarchy; h != nil {
-		out = append(out, figure{"Hierarchical F1", fmt.Sprintf("%.1f", 100*h.F1), "F1 over classes and all above them: a " +
-			"near miss counts in part."},
-			figure{"Tree loss", fmt.Sprintf("%.2f", h.TreeLoss), "Half the steps in the hierarchy from the class given to the " +
-				"true one; 0: right."})
-	}
-	if p := r.Probability; p != nil {
-		out = append(out, figure{"Log-loss", fmt.Sprintf("%.3f", p.LogLoss), "Mean of -ln of the probability given to what " +
-			"was true; lower is better."},
-			figure{"Brier score", fmt.Sprintf("%.3f", p.Brier), "Mean squared distance of the probabilities from what was " +
-				"true; lower is better."},
-			figure{"Calibration error", fmt.Sprintf("%.3f", p.ECE), "How far probabilities are from the shares that came " +
-				"true; 0: probabilities can be taken at their word."})
+func measures(r *measure.Result) (out []figure) {
+	for _, m := range measure.Measures() {
+		if x, ok := m.Of(r); ok && m.Card != nil {
+			out = append(out, figure{m.Card.Title, m.Card.Of(&m, x),
+				strings.ReplaceAll(m.Card.Text, "{classes}", format.Count(int64(r.Classes)))})
+		}
 	}
 	return out
 }

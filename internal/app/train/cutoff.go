@@ -16,6 +16,7 @@ import (
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/model"
 	"taxon/internal/model/labelset"
+	"taxon/internal/model/measure"
 	"taxon/internal/model/scoring"
 )
 
@@ -45,7 +46,7 @@ func (t *Training) wantsCutoffs() bool {
 }
 
 // goal returns the measure that cut-offs maximise.
-func (t *Training) goal() labelset.Goal { return labelset.GoalOf(t.o.Goal) }
+func (t *Training) goal() labelset.Goal { return measure.CutoffsFor(t.o.Goal) }
 
 // lacksCutoffs reports whether a finished model lacks the cut-offs that the options ask for.
 func (t *Training) lacksCutoffs(have *labelset.Cutoffs) bool {

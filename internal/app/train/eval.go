@@ -20,7 +20,6 @@ import (
 	"taxon/internal/data/table"
 	"taxon/internal/fs"
 	"taxon/internal/model"
-	"taxon/internal/model/form"
 	"taxon/internal/model/measure"
 	"taxon/internal/ui/option"
 	taxonv1 "taxon/proto/taxon/v1"
@@ -281,7 +280,7 @@ func (t *Training) checkEarlyStop() error {
 		return nil
 	case m.Hierarchical && t.Structure == nil:
 		return option.Errorf("train: ‹early-stop› by ‹goal=%s› needs a class structure: add ‹hierarchy=FILE›", t.o.Goal)
-	case m.Probable && registry.Form(t.Spec.GetOptions()).Link == form.Identity:
+	case m.Probable && !registry.Form(t.Spec.GetOptions()).Probable():
 		return option.Errorf("train: ‹early-stop› by ‹goal=%s› needs probabilities, and scores by %s are none: use another "+
 			"goal, or a method with the logistic loss", t.o.Goal, t.o.Job.Method)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"taxon/coordinator/footprint"
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/ui/format"
@@ -26,11 +27,13 @@ func (t *Training) estimate() (e method.Estimate) {
 }
 
 // Needs returns the estimated memory, in bytes, of a number of such trainings side by side.
-func (t *Training) Needs(trainings int) int64 { return t.needs(t.estimate(), trainings, method.Roomy) }
+func (t *Training) Needs(trainings int) int64 {
+	return t.needs(t.estimate(), trainings, footprint.Cached)
+}
 
 // needs is Needs in a given memory mode.
-func (t *Training) needs(e method.Estimate, trainings int, thrift method.Thrift) int64 {
-	return int64(e.Alone(uint32(t.o.slots()), uint32(trainings), thrift).Total)
+func (t *Training) needs(e method.Estimate, trainings int, mode footprint.Mode) int64 {
+	return int64(footprint.Alone(e, uint32(t.o.slots()), uint32(trainings), mode).Total)
 }
 
 // Fit returns how many trainings like this one fit into the memory side by side, at most `most`. A
@@ -41,13 +44,13 @@ func (t *Training) Fit(most int) (int, error) {
 	if limit == 0 {
 		limit, source = availableMemory(), "this machine's free memory"
 	}
-	e, least := t.estimate(), method.Roomy
+	e, least := t.estimate(), footprint.Cached
 	if t.work != nil {
-		least = method.OnDisk
+		least = footprint.Spill
 	}
-	for t.thrift = method.Roomy; t.thrift <= least; t.thrift++ {
+	for t.mode = footprint.Cached; t.mode <= least; t.mode++ {
 		for n := most; n > 0; n-- {
-			if limit <= 0 || t.needs(e, n, t.thrift) <= limit {
+			if limit <= 0 || t.needs(e, n, t.mode) <= limit {
 				return n, nil
 			}
 		}
@@ -64,14 +67,14 @@ func (t *Training) Fit(most int) (int, error) {
 		format.Bytes(t.needs(e, 1, least)), source, format.Bytes(limit), less)
 }
 
-// tellThrift tells the user how the training saves memory.
-func (t *Training) tellThrift() {
+// noteMode tells the user how the training saves memory.
+func (t *Training) noteMode() {
 	would := format.Bytes(t.Needs(1))
-	switch t.thrift {
-	case method.Frugal:
+	switch t.mode {
+	case footprint.Compact:
 		t.ui.Note("memory is short (about %s would be taken): values are decoded at each use, the weights are the same",
 			would)
-	case method.OnDisk:
+	case footprint.Spill:
 		t.ui.Note("memory is short (about %s would be taken): values lie in files in %s, the weights are the same", would,
 			t.work.Path)
 	}
@@ -87,14 +90,14 @@ func (t *Training) CollectOften(trainings int) func() {
 		return func() {}
 	}
 	e := t.estimate()
-	limit, percent := int64(math.MaxInt64), e.Garbage(t.thrift)
-	if need := t.needs(e, trainings, t.thrift); percent == 0 || need < method.DenseFrom {
+	limit, percent := int64(math.MaxInt64), footprint.Garbage(e, t.mode)
+	if need := t.needs(e, trainings, t.mode); percent == 0 || need < footprint.DenseFrom {
 		percent = 100
 	} else {
 		limit = need
 	}
 	if t.o.Memory > 0 {
-		limit = method.HeapLimit(t.o.Memory - int64(trainings)*int64(e.Data))
+		limit = footprint.HeapLimit(t.o.Memory - int64(trainings)*int64(e.Data))
 	}
 	limit = debug.SetMemoryLimit(limit)
 	percent = debug.SetGCPercent(percent)

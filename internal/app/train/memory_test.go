@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"taxon/coordinator/method"
+	"taxon/coordinator/footprint"
 	"taxon/internal/ui/option"
 )
 
@@ -36,26 +36,26 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestThrift: a training that is given less memory than it would take keeps nothing decoded, says
+// TestModes: a training that is given less memory than it would take keeps nothing decoded, says
 // so, and has the same weights. With still less, its values go to files.
-func TestThrift(t *testing.T) {
+func TestModes(t *testing.T) {
 	const tree = "r a\nr b\na c0\na c1\na c2\nb c3\nb c4\nb c5\n"
 	var sums []string
-	for thrift := method.Roomy; thrift <= method.Frugal; thrift++ {
+	for mode := footprint.Cached; mode <= footprint.Compact; mode++ {
 		o, h := noisy(t, tree), &heard{}
 		tr, err := Open(t.Context(), o, h, t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Memory = tr.needs(tr.estimate(), 1, thrift)
+		o.Memory = tr.needs(tr.estimate(), 1, mode)
 		tr.Close()
 		r, err := Run(t.Context(), o, h)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sums = append(sums, r.WeightsSHA256)
-		if told := strings.Contains(strings.Join(h.notes, "\n"), "decoded at each use"); told != (thrift == method.Frugal) {
-			t.Errorf("thrift %d with %d bytes: %q", thrift, o.Memory, h.notes)
+		if told := strings.Contains(strings.Join(h.notes, "\n"), "decoded at each use"); told != (mode == footprint.Compact) {
+			t.Errorf("mode %d with %d bytes: %q", mode, o.Memory, h.notes)
 		}
 	}
 	if sums[0] != sums[1] {
@@ -67,10 +67,10 @@ func TestThrift(t *testing.T) {
 	}
 	defer work.Close()
 	tr := &Training{o: noisy(t, tree), work: work, usage: new(usage)}
-	for tr.thrift = method.Roomy; tr.thrift <= method.OnDisk; tr.thrift++ {
-		if c := tr.engineConfig(); c.NoCache != (tr.thrift >= method.Frugal) ||
-			(c.BadgerDir != "") != (tr.thrift == method.OnDisk) {
-			t.Errorf("thrift %d: nothing kept %v, files in %q", tr.thrift, c.NoCache, c.BadgerDir)
+	for tr.mode = footprint.Cached; tr.mode <= footprint.Spill; tr.mode++ {
+		if c := tr.engineConfig(); c.NoCache != (tr.mode >= footprint.Compact) ||
+			(c.BadgerDir != "") != (tr.mode == footprint.Spill) {
+			t.Errorf("mode %d: nothing kept %v, files in %q", tr.mode, c.NoCache, c.BadgerDir)
 		}
 	}
 }

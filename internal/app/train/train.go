@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"taxon/coordinator/footprint"
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/app/engine"
@@ -45,8 +46,8 @@ type Training struct {
 	o  *Options
 	// work is the working folder. It is nil if the training writes no model.
 	work *Work
-	// thrift is the memory mode. Fit sets it.
-	thrift method.Thrift
+	// mode is the memory mode. Fit sets it.
+	mode footprint.Mode
 	// scratch is a folder for temporary files.
 	scratch string
 	// usage measures CPU time. It is never nil if a model is written.
@@ -211,7 +212,7 @@ func run(ctx context.Context, o *Options, ui progress.Reporter, work *Work) (*mo
 		}); err != nil {
 			return nil, err
 		}
-		t.tellThrift()
+		t.noteMode()
 	}
 	var asBefore func()
 	if err := fs.Compute(ctx, func() error {
@@ -469,7 +470,7 @@ func (t *Training) train(ctx context.Context, from *engine.Checkpoint) (report *
 // engineConfig returns the configuration of the engine for this training.
 func (t *Training) engineConfig() engine.Config {
 	c := engine.Config{
-		Slots: t.o.slots(), Shards: t.o.Stores, NoCache: t.thrift >= method.Frugal, Scratch: t.scratch,
+		Slots: t.o.slots(), Shards: t.o.Stores, NoCache: t.mode >= footprint.Compact, Scratch: t.scratch,
 		Checkpoints:     func(string) string { return t.work.checkpoint() },
 		CheckpointEvery: time.Duration(t.o.Pause * float64(time.Second)), Spent: t.usage.spent,
 		Open:   func(context.Context, *taxonv1.Data) (*dataset.Set, error) { return t.Set, nil },
@@ -478,7 +479,7 @@ func (t *Training) engineConfig() engine.Config {
 	if registry.Number(t.o.Job, method.EvalEvery.Name) > 0 {
 		c.Show = t.scores.show
 	}
-	if t.o.Store == "badger" || t.thrift == method.OnDisk {
+	if t.o.Store == "badger" || t.mode == footprint.Spill {
 		c.BadgerDir = t.work.Join("store")
 		// A killed run may have left this; its state is in the checkpoint.
 		_ = fs.Discard(c.BadgerDir)

@@ -199,7 +199,7 @@ func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]scoring.Scored) 
 	if m.rough {
 		parts = roughParts
 	}
-	return labelset.CrossFit(p, parts, labelset.Options{Goal: labelset.GoalOf(m.goal.Key),
+	return labelset.CrossFit(p, parts, labelset.Options{Goal: m.goal.Cutoffs,
 		Tree: train.GroupsOf(trained.Tree, len(trained.Labels)), Rough: m.rough})
 }
 

@@ -30,7 +30,6 @@ import (
 	"taxon/coordinator/method/registry"
 	"taxon/internal/app/train"
 	"taxon/internal/fs"
-	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
@@ -178,7 +177,7 @@ func (o *Options) Validate() error {
 	check(o.Train.Out == "", "‹out=%q›: a search is kept in a folder, give its path", o.Train.Out)
 	_, err := goalOf(o.Goal)
 	check(err != nil, "%v", err)
-	o.Train.Goal = string(labelset.GoalOf(o.Goal))
+	o.Train.Goal = string(measure.CutoffsFor(o.Goal))
 	shift, bias := g.Values[method.PriorShift.Name], g.Values[method.Bias.Name]
 	shifts := slices.ContainsFunc(shift, func(s string) bool { return s != "0" })
 	check(shifts && slices.Contains(bias, "0"), "‹prior-shift› goes into the weights of the bias feature: leave 0 out "+
@@ -231,12 +230,12 @@ func fits(methods []string, option, value string) (err error) {
 // goalOf returns a measure by its key. The keys micro and macro stand for the F1 measures.
 func goalOf(name string) (*measure.Measure, error) {
 	m, keys := measure.Find(name)
-	if m != nil && (!m.Probable || m.Key == "log_loss") {
+	if m != nil && !m.NoGoal {
 		return m, nil
 	}
 	keys = append([]string{"micro", "macro"}, slices.DeleteFunc(keys, func(key string) bool {
-		return key == "brier" ||
-			key == "ece" || key == name
+		known, _ := measure.Find(key)
+		return known.NoGoal || key == name
 	})...)
 	if near := format.Nearest(name, keys); near != "" {
 		return nil, fmt.Errorf("‹goal=%s›: did you mean %s?", format.QuoteIfNeeded(name), near)

@@ -310,7 +310,7 @@ func (s *search) trainable(p Point) (*train.Training, error) {
 	if err != nil {
 		return nil, option.Errorf("tune: %w", err)
 	}
-	if f := registry.Form(t.Spec.GetOptions()); s.goal.Probable && (f.Link == form.Identity ||
+	if f := registry.Form(t.Spec.GetOptions()); s.goal.Probable && (!f.Probable() ||
 		f.Predictor != form.Linear) {
 		return nil, option.Errorf("tune: ‹goal=%s›: scores by %s are no probabilities", s.o.Goal, p.Method)
 	}

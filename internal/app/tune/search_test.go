@@ -190,17 +190,23 @@ func TestMethods(t *testing.T) {
 	for _, name := range registry.Names() {
 		o := uneven(t, "0.3", "1")
 		o.Grid.Methods, o.Folds, o.FirstFolds = []string{name}, 2, 1
-		points := 2
-		if m, err := registry.Lookup(name); err != nil {
+		m, err := registry.Lookup(name)
+		if err != nil {
 			t.Fatal(err)
-		} else if !registry.Has(name, "C") {
-			// its own options' values, if there are any; else a point, which is measured
-			o.Grid, points = Grid{Methods: o.Grid.Methods}, 1
+		}
+		points := 1 // of two C, and of its own options' values
+		for _, option := range m.Options() {
+			switch {
+			case option.Name == "C":
+				points *= 2
+			case !option.Learns: // no hierarchy is learned here
+				points *= max(len(option.Grid), 1)
+			}
+		}
+		if !registry.Has(name, "C") {
+			o.Grid = Grid{Methods: o.Grid.Methods}
 			if registry.Has(name, "iterations") { // a tenth of the draws will do
 				o.Train.Said = registry.Values{"iterations": "200", "burn-in": "80"}
-			}
-			for _, option := range m.Options() {
-				points *= max(len(option.Grid), 1)
 			}
 		}
 		r := run(t, o, "")

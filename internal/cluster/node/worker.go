@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"taxon/coordinator/method"
+	"taxon/coordinator/footprint"
 	"taxon/internal/cluster"
 	"taxon/internal/cluster/client"
 	"taxon/internal/cluster/metrics"
@@ -70,7 +70,7 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 		return err
 	}
 	if o.Memory > 0 && os.Getenv("GOMEMLIMIT") == "" {
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(method.HeapLimit(o.Memory)))
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(footprint.HeapLimit(o.Memory)))
 	}
 	slots := o.Slots
 	if slots == 0 {

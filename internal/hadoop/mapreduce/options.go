@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"taxon/coordinator/footprint"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/fs"
 	"taxon/internal/hadoop/yarn"
@@ -137,7 +138,7 @@ func (o *Options) NewRunner(ctx context.Context, spec *taxonv1.JobSpec, data, st
 		if err != nil {
 			return nil, err
 		}
-		s.Memory = p.Estimate.Needs(uint32(o.Cores))
+		s.Memory = footprint.Needs(p.Estimate, uint32(o.Cores))
 	}
 	if s.YARN {
 		return s, s.fits(ctx)

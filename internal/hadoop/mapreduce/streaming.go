@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"taxon/coordinator/method"
+	"taxon/coordinator/footprint"
 	"taxon/internal/fs"
 )
 
@@ -260,7 +260,7 @@ func (s *Streaming) arguments(j *Job) []string {
 		out = append(out, "-reducer", s.task("reduce", j))
 	}
 	if s.YARN {
-		out = append(out, "-cmdenv", fmt.Sprintf("GOMEMLIMIT=%dMiB", method.HeapLimit(int64(s.Memory))>>20))
+		out = append(out, "-cmdenv", fmt.Sprintf("GOMEMLIMIT=%dMiB", footprint.HeapLimit(int64(s.Memory))>>20))
 	}
 	if s.YARN && s.User != "" {
 		out = append(out, "-cmdenv", "HADOOP_USER_NAME="+s.User)

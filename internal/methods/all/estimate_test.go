@@ -1,11 +1,13 @@
 package all
 
 import (
+	"fmt"
 	"math"
-	"slices"
+	"os"
 	"strings"
 	"testing"
 
+	"taxon/coordinator/footprint"
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/methodtest"
 	"taxon/coordinator/method/registry"
@@ -18,25 +20,16 @@ import (
 func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 	for _, m := range registry.All() {
 		of := func(times uint64) *registry.Job {
-			spec := methodtest.WordNetLike(200, 50)
+			spec := methodtest.Of(m)
 			spec.Data.Instances, spec.Data.Nonzeros = times*spec.Data.Instances, times*spec.Data.Nonzeros
 			for l := range spec.Data.LabelInstances {
 				spec.Data.LabelInstances[l] *= uint32(times)
 			}
-			spec.Options.Method = m.Name()
-			var err error
-			for _, st := range []*taxonv1.Structure{spec.Structure, nil} { // some methods train without a structure
-				for _, loss := range []string{"hinge", ""} { // some methods have a single loss
-					spec.Options.Set("loss", loss)
-					spec.Structure = st
-					var j *registry.Job
-					if j, err = registry.Prepare(spec); err == nil {
-						return j
-					}
-				}
+			j, err := registry.Prepare(spec)
+			if err != nil {
+				t.Fatal(err)
 			}
-			t.Fatal(err)
-			return nil
+			return j
 		}
 		one, four := of(1), of(4)
 		e := one.Estimate
@@ -54,8 +47,10 @@ func TestEveryMethodTellsWhatItTakes(t *testing.T) {
 					four.Estimate.SecondsSweep[n])
 			}
 		}
-		if a, b, more := e.Alone(1, 1, method.Roomy).Total, e.Alone(2, 1, method.Roomy).Total, four.Estimate.Alone(1, 1,
-			method.Roomy).Total; a >= b || a >= more {
+		total := func(e method.Estimate, threads uint32) uint64 {
+			return footprint.Alone(e, threads, 1, footprint.Cached).Total
+		}
+		if a, b, more := total(e, 1), total(e, 2), total(four.Estimate, 1); a >= b || a >= more {
 			t.Errorf("%s: one thread %d, two %d, four times the data %d", m.Name(), a, b, more)
 		}
 	}
@@ -76,81 +71,45 @@ func TestUnlearned(t *testing.T) {
 	}
 }
 
-// TestTraitsOfMethods checks the traits that the trainer uses.
-func TestTraitsOfMethods(t *testing.T) {
-	if all, each := strings.Join(registry.Precise(false), " "), strings.Join(registry.Precise(true),
-		" "); all != "hblr-m1 hblr-m2 hblr-m3" || each != "hblr-m2" {
-		t.Errorf("precisions are in models of %s, for each feature in those of %s", all, each)
-	}
-	free := &taxonv1.JobSpec{Options: methodtest.Options("", "anchor", 0),
-		Structure: &taxonv1.Structure{Graph: true}}
-	for _, name := range registry.Names() {
-		free.Options.Method = name
-		if family := slices.Contains([]string{"rr-svm", "rr-lr", "bsvm", "blr"},
-			name); (registry.NoGap(free) != nil) != family {
-			t.Errorf("%s on a graph without an anchor: %v", name, registry.NoGap(free))
+// TestRefusals: a method takes a job of its own kind, and where it refuses another, the words say which
+// method it is and why. What each takes stands in docs/methods.md, which test/lists_test.go holds to it.
+func TestRefusals(t *testing.T) {
+	for _, m := range registry.All() {
+		if _, err := registry.Prepare(methodtest.Of(m)); err != nil {
+			t.Errorf("%s: %v", m.Name(), err)
 		}
-	}
-	for _, name := range append(registry.Names(), "none") {
-		separate := name == "bsvm" || name == "blr"
-		if registry.TraitsOf(&taxonv1.Options{Method: name}).Rooted != (strings.HasPrefix(name, "hblr-") || name == "hm3") {
-			t.Errorf("%s: is not rooted, or should not be", name)
-		}
-		if registry.Separate(name) != separate || registry.Unstructured(name) != (separate || name == "mlr" ||
-			name == "msvm" || name == "flatmult") {
-			t.Errorf("%s: separate %t, unstructured %t", name, registry.Separate(name), registry.Unstructured(name))
+		for _, k := range methodtest.Kinds {
+			spec := methodtest.Of(m)
+			k.Change(spec)
+			if _, err := registry.Prepare(spec); err != nil && (!strings.Contains(err.Error(), m.Name()) ||
+				len(err.Error()) < 40) {
+				t.Errorf("%s, %s: %v", m.Name(), k.Name, err)
+			}
 		}
 	}
 }
 
-// TestEveryMethodSaysWhatItDoesNotTake checks, for each method and each kind of data and structure,
-// whether a job is refused with a message that names the method. A new method must be added to the
-// table.
-func TestEveryMethodSaysWhatItDoesNotTake(t *testing.T) {
-	const (
-		graphs = 1 << iota
-		flat
-		several
-		none
-	)
-	takes := map[string]int{
-		"rr-svm": graphs | flat | several | none, "rr-lr": graphs | flat | several | none,
-		"bsvm": graphs | flat | several | none, "blr": graphs | flat | several | none,
-		"td": flat | several | none, "h-svm": flat | several | none, "h-rls": flat | several | none,
-		"hm3":     flat | several | none,
-		"hblr-m1": flat | several | none, "hblr-m2": flat | several | none, "hblr-m3": flat | several | none,
-		"mlr": flat, "msvm": flat, "flatmult": flat, "rr-mlr": 0, "rr-msvm": 0, "hiermult": 0, "hsvm": 0, "transfer": 0,
-		"ot": 0, "corrmnl": 0,
+// TestTraits: each trait that callers ask for by name is that of some methods and not of others, and
+// none of a method that there is not. docs/methods.md and testdata/traits.txt say of which.
+func TestTraits(t *testing.T) {
+	var got strings.Builder
+	free := &taxonv1.JobSpec{Options: methodtest.Options("", "anchor", 0), Structure: &taxonv1.Structure{Graph: true}}
+	for _, name := range append(registry.Names(), "none") {
+		free.Options.Method = name
+		tr := registry.TraitsOf(&taxonv1.Options{Method: name})
+		fmt.Fprintf(&got, "%s: unstructured %t, rooted %t, separate %t, populated %t, searched %t, "+
+			"gapless on a graph %t, %+v\n", name, registry.Unstructured(name), tr.Rooted, registry.Separate(name),
+			registry.Populated(name), tr.Searched, registry.NoGap(free) != nil, tr.Form)
 	}
-	for _, m := range registry.All() {
-		kinds, known := takes[m.Name()]
-		if !known {
-			t.Errorf("%s is not in the table", m.Name())
-		}
-		for bit, change := range map[int]func(*taxonv1.JobSpec){
-			// a tree (none for flat methods) and one label per instance: all methods accept that
-			0:       func(*taxonv1.JobSpec) {},
-			graphs:  func(s *taxonv1.JobSpec) { s.Structure.Graph = true },
-			flat:    func(s *taxonv1.JobSpec) { s.Structure = nil },
-			several: func(s *taxonv1.JobSpec) { s.Data.SeveralLabels = 5 },
-			none:    func(s *taxonv1.JobSpec) { s.Data.NoLabel = 5 },
-		} {
-			spec := methodtest.WordNetLike(200, 50)
-			spec.Options.Method = m.Name()
-			spec.Options.Set("loss", "")
-			if o := registry.Find(m.Name(), "loss"); o != nil {
-				spec.Options.Set("loss", o.Default)
-			}
-			if registry.Unstructured(m.Name()) && bit != graphs {
-				spec.Structure = nil
-			}
-			change(spec)
-			_, err := registry.Prepare(spec)
-			if want := kinds&bit == bit; (err == nil) != want || err != nil && (!strings.Contains(err.Error(), m.Name()) ||
-				len(err.Error()) < 40) {
-				t.Errorf("%s, %v: taken is to be %v; %v", m.Name(), map[int]string{0: "a tree", graphs: "graph",
-					flat: "no structure", several: "several labels", none: "no label"}[bit], want, err)
-			}
-		}
+	fmt.Fprintf(&got, "with precisions %v, for each feature %v\n", registry.Precise(false), registry.Precise(true))
+	want, err := os.ReadFile("testdata/traits.txt")
+	if got.String() == string(want) {
+		return
+	}
+	if !*rewrite {
+		t.Fatalf("testdata/traits.txt (%v) does not say what methods declare: go test ./internal/methods/all -rewrite", err)
+	}
+	if err := os.WriteFile("testdata/traits.txt", []byte(got.String()), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

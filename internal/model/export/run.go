@@ -16,19 +16,15 @@ import (
 	"taxon/internal/model"
 	"taxon/internal/model/parallel"
 	"taxon/internal/model/predict"
-	"taxon/internal/model/scoring"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 	"taxon/internal/ui/progress"
 )
 
-// Formats lists the formats.
-var Formats = []string{"text", "model", "liblinear", "npz", "safetensors", "parquet"}
-
 // Alias replaces an alias of a format by its name: taxon is model.
 func (o *Options) Alias() {
 	if o.Format == "taxon" {
-		o.Format = "model"
+		o.Format = modelFormat
 	}
 }
 
@@ -36,7 +32,7 @@ func (o *Options) Alias() {
 type Options struct {
 	// Model is the folder of the model.
 	Model string
-	// Format is one of Formats.
+	// Format is one of Names.
 	Format string
 	// What is Mean, Variance or Precision.
 	What string
@@ -68,7 +64,7 @@ type Options struct {
 
 // WholeModel reports whether the model is to be copied unchanged.
 func (o *Options) WholeModel() bool {
-	return o.Format == "model" && !o.Auto && o.Threshold == 0 && o.Values == "float32"
+	return o.Format == modelFormat && !o.Auto && o.Threshold == 0 && o.Values == "float32"
 }
 
 // Report summarises an export, as `taxon export --json` prints it.
@@ -87,15 +83,15 @@ type Report struct {
 // Check returns an error for options that contradict each other.
 func (o *Options) Check() error {
 	o.Alias()
-	pruning := o.Format == "model"
+	pruning := o.Format == modelFormat
 	switch {
 	case o.Out == "":
 		return option.Errorf("export: ‹out=\"\"›: name a file, a folder with / at its end, or - for standard output")
-	case o.What != Mean && (o.Format != "text" || o.Threshold != 0):
+	case o.What != Mean && (o.Format != textFormat || o.Threshold != 0):
 		return option.Errorf("export: ‹what=%s› goes with ‹format=text›, without ‹threshold›", o.What)
 	case o.What != Mean && isFolder(o.Out):
 		return option.Errorf("export: ‹what=%s› writes one file: name it with ‹out›", o.What)
-	case o.ForceSize && o.Format != "liblinear":
+	case o.ForceSize && o.Format != liblinearFormat:
 		return option.Errorf("export: ‹force-size› goes with ‹format=liblinear›")
 	case o.Force && !pruning:
 		return option.Errorf("export: ‹force› goes with ‹format=model›")
@@ -130,7 +126,7 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 	}
 	began := time.Now()
 	r := &Report{Out: o.Out, Format: o.Format, Nodes: m.Tree.Len()}
-	if o.Format == "model" {
+	if o.Format == modelFormat {
 		err = o.writePruned(ctx, m, r, ui)
 	} else {
 		err = o.writeWeights(ctx, m, r, ui)
@@ -139,50 +135,19 @@ func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) 
 	return r, err
 }
 
-// weightFormat is a format for one file or for parts.
-type weightFormat struct {
-	ext string
-	// matrix reports that it is a matrix of classes x features, with labels in a file next to it.
-	matrix bool
-	// whole reports that it cannot be divided into parts.
-	whole bool
-	write func(ctx context.Context, w io.Writer, first, last, threads int) error
-}
-
-func formatOf(name, what string, m *model.Model, s *Source, threshold float64) (weightFormat, error) {
-	switch name {
-	case "liblinear":
-		return weightFormat{ext: ".model", matrix: true, whole: true, write: func(ctx context.Context, w io.Writer, _, _,
-			threads int) error {
-			return s.Liblinear(ctx, w, threads)
-		}}, nil
-	case "npz":
-		return weightFormat{ext: ".npz", matrix: true, write: s.NPZ}, nil
-	case "safetensors":
-		return weightFormat{ext: ".safetensors", matrix: true, write: s.Safetensors}, nil
-	case "parquet":
-		return weightFormat{ext: ".parquet", write: s.Parquet}, nil
-	}
-	if what != Mean {
-		return weightFormat{ext: ".txt", whole: true, write: func(ctx context.Context, w io.Writer, _, _, _ int) error {
-			return WriteMoments(ctx, m, w, what)
-		}}, scoring.CheckMoments(m, what)
-	}
-	t, err := NewTextExporter(m, threshold)
-	return weightFormat{ext: ".txt", write: t.WriteRange}, err
-}
-
 // writeWeights writes all formats but a model.
 func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, ui progress.Reporter) error {
 	s, err := NewSource(m, o.Threshold)
 	if err != nil {
 		return err
 	}
-	f, err := formatOf(o.Format, o.What, m, s, o.Threshold)
+	f := o.formatOf()
+	write, err := f.open(m, s, o)
 	if err != nil {
 		return err
 	}
-	if o.Format == "liblinear" {
+	f.whole = f.whole || o.What != Mean
+	if o.Format == liblinearFormat {
 		if err := o.liblinearFits(s, ui); err != nil {
 			return err
 		}
@@ -198,11 +163,11 @@ func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, u
 			beside["edges.txt"] = m.Structure.Text()
 		}
 	}
-	size, err := o.size(ctx, f, s)
+	size, err := o.size(ctx, f.whole, write, s)
 	if err != nil {
 		return err
 	}
-	if size > noteBytes && o.Format != "liblinear" {
+	if size > noteBytes && o.Format != liblinearFormat {
 		ui.Note("the weights take about %s in format %s", format.Bytes(size), o.Format)
 	}
 	line := ui.StartBytes("export", size)
@@ -219,14 +184,14 @@ func (o *Options) writeWeights(ctx context.Context, m *model.Model, r *Report, u
 		n := parallel.Threads(o.Threads)
 		each := max(1, n/(len(parts)-1)) // threads of a part
 		return WriteParts(ctx, o.Out, f.ext, parts, n, func(ctx context.Context, w io.Writer, first, last int) error {
-			return f.write(ctx, &countWriter{w: w, n: &written, line: line}, first, last, each)
+			return write(ctx, &countWriter{w: w, n: &written, line: line}, first, last, each)
 		}, beside)
 	}
 	if err := checkBeside(o.Out, beside); err != nil {
 		return err
 	}
 	if err := fs.WriteOut(o.Out, o.Stdout, func(w *bufio.Writer) error {
-		return f.write(ctx, &countWriter{w: w, n: &written, line: line}, 0, m.Tree.Len(), parallel.Threads(o.Threads))
+		return write(ctx, &countWriter{w: w, n: &written, line: line}, 0, m.Tree.Len(), parallel.Threads(o.Threads))
 	}); err != nil {
 		return err
 	}
@@ -243,21 +208,21 @@ const (
 
 // size estimates the number of bytes of the nodes in a format. It is 0 if the export takes only a
 // moment, or if the size is unknown.
-func (o *Options) size(ctx context.Context, f weightFormat, s *Source) (int64, error) {
-	if o.Format == "liblinear" {
+func (o *Options) size(ctx context.Context, whole bool, write writer, s *Source) (int64, error) {
+	if o.Format == liblinearFormat {
 		return s.LiblinearBytes(), nil
 	}
 	nodes := s.m.Tree.Len()
 	each := nodes / sampleRanges / sampleShare
-	if f.whole || each == 0 {
+	if whole || each == 0 {
 		return 0, nil
 	}
 	sizeOf := func(first, last int) (int64, error) {
 		var n atomic.Int64
-		err := f.write(ctx, &countWriter{w: io.Discard, n: &n, line: progress.Discard{}}, first, last, 1)
+		err := write(ctx, &countWriter{w: io.Discard, n: &n, line: progress.Discard{}}, first, last, 1)
 		return n.Load(), err
 	}
-	random := rand.New(rand.NewPCG(1, 1)) // at irregular distances, because nodes may follow a pattern
+	random := rand.New(rand.NewPCG(1, 1)) // irregular, as nodes may follow a pattern
 	frame, err := sizeOf(0, 0)
 	sum := int64(0)
 	for i := 0; i < sampleRanges && err == nil; i++ {

@@ -110,6 +110,9 @@ func (f Form) Check() error {
 	return errors.Join(errs...)
 }
 
+// Probable reports whether scores are probabilities.
+func (f Form) Probable() bool { return f.Link != Identity }
+
 // Sets reports whether the predictor gives sets of labels by itself, without a cut-off. Such a set
 // may contain labels of internal nodes, where its paths end, and may be empty.
 func (f Form) Sets() bool { return predictors[f.Predictor] }

@@ -1,7 +1,5 @@
 package labelset
 
-import "strings"
-
 // Goal is the measure that cut-offs maximise.
 type Goal string
 
@@ -13,19 +11,6 @@ const (
 	// MeanF1 is the mean of both.
 	MeanF1 Goal = "mean_f1"
 )
-
-// GoalOf returns the goal that stands for a measure. Hierarchical measures and the zero-one loss
-// count decisions, as micro-F1 does. Rankings and probabilities need no cut-off.
-func GoalOf(measure string) Goal {
-	switch {
-	case measure == string(MacroF1) || measure == "macro":
-		return MacroF1
-	case strings.HasPrefix(measure, "micro") || measure == "zero_one" || measure == "tree_loss" || measure == "sym_diff",
-		strings.HasPrefix(measure, "hier_"), strings.HasPrefix(measure, "l_H"):
-		return MicroF1
-	}
-	return MeanF1
-}
 
 // weights returns the weights of the two measures in the goal.
 func (g Goal) weights() (micro, macro float64) {

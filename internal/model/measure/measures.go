@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"taxon/internal/model/labelset"
 )
 
 // RankedPlaces is the number of places that the ranked measures of every result use (P@5, nDCG@5).
@@ -48,47 +50,93 @@ type Measure struct {
 	Probable bool
 	// At is k for p@k and ndcg@k that not every result has. Options.At must contain it.
 	At int
+	// NoGoal says that tune does not search by it: eval alone shows it.
+	NoGoal bool
+	// Cutoffs is what cut-offs aim at where the measure is the goal. Rankings and probabilities have no
+	// cut-off, so theirs is the default's.
+	Cutoffs labelset.Goal
+	// Card shows the measure in a report. A report leaves out a measure without one.
+	Card *Card
 
 	// of returns the value in a result.
 	of func(r *Result) float64
+}
+
+// Card is a measure in the report of a model, for readers who do not know the field.
+type Card struct {
+	Title string
+	// Text explains it. {classes} stands for the number of classes.
+	Text     string
+	Decimals int
+	// Complement says that 1 less the value is shown.
+	Complement bool
+}
+
+// Of returns the value as the card shows it.
+func (c *Card) Of(m *Measure, x float64) string {
+	if c.Complement {
+		x = 1 - x
+	}
+	return strconv.FormatFloat(m.Shown(x), 'f', c.Decimals, 64)
+}
+
+// card adds a card.
+func (m Measure) card(title string, decimals int, text string) Measure {
+	m.Card = &Card{Title: title, Decimals: decimals, Text: text}
+	return m
 }
 
 // Measures lists all measures in the order of eval --json, followed by p@k and ndcg@k for each
 // further number of places.
 func Measures(at ...int) []Measure {
 	flat := func(key, name string, of func(r *Result) float64) Measure {
-		return Measure{Key: key, Name: name, Percent: true, of: of}
+		return Measure{Key: key, Name: name, Percent: true, Cutoffs: labelset.MicroF1, of: of}
 	}
 	ranked := func(key, name string, of func(r *Ranking) float64) Measure {
-		return Measure{Key: key, Name: name, Percent: true, Ranked: true,
+		return Measure{Key: key, Name: name, Percent: true, Ranked: true, Cutoffs: labelset.MeanF1,
 			of: func(r *Result) float64 { return of(r.Ranking) }}
 	}
 	loss := func(key, name, note string, of func(h *Hierarchy) float64) Measure {
-		return Measure{Key: key, Name: name, Note: note, Low: true, Hierarchical: true,
+		return Measure{Key: key, Name: name, Note: note, Low: true, Hierarchical: true, Cutoffs: labelset.MicroF1,
 			of: func(r *Result) float64 { return of(r.Hierarchy) }}
 	}
 	share := func(key, name string, of func(h *Hierarchy) float64) Measure {
-		return Measure{Key: key, Name: name, Percent: true, Hierarchical: true,
+		return Measure{Key: key, Name: name, Percent: true, Hierarchical: true, Cutoffs: labelset.MicroF1,
 			of: func(r *Result) float64 { return of(r.Hierarchy) }}
 	}
 	probable := func(key, name, note string, of func(p *Probability) float64) Measure {
-		return Measure{Key: key, Name: name, Note: note, Low: true, Probable: true,
+		return Measure{Key: key, Name: name, Note: note, Low: true, Probable: true, Cutoffs: labelset.MeanF1,
 			of: func(r *Result) float64 { return of(r.Probability) }}
 	}
-	zeroOne := flat("zero_one", "zero-one loss", func(r *Result) float64 { return r.ZeroOne })
-	zeroOne.Low = true
+	macro := flat("macro_f1", "macro F1", func(r *Result) float64 { return r.MacroF1 }).card("Macro-F1", 1,
+		"Mean of the F1 of each of {classes} classes; each weighs the same.")
+	macro.Cutoffs = labelset.MacroF1
+	zeroOne := flat("zero_one", "zero-one loss", func(r *Result) float64 { return r.ZeroOne }).card("Exactly right", 1,
+		"Share of instances whose set of labels is right, all of it.")
+	zeroOne.Low, zeroOne.Card.Complement = true, true
+	brier := probable("brier", "Brier score", "squared distance of the probabilities from what is true",
+		func(p *Probability) float64 { return p.Brier }).card("Brier score", 3,
+		"Mean squared distance of the probabilities from what was true; lower is better.")
+	ece := probable("ece", "calibration error", "how far probabilities are, on average, from how often they come true",
+		func(p *Probability) float64 { return p.ECE }).card("Calibration error", 3, "How far probabilities are from the "+
+		"shares that came true; 0: probabilities can be taken at their word.")
+	brier.NoGoal, ece.NoGoal = true, true
 	all := []Measure{
-		flat("micro_f1", "micro F1", func(r *Result) float64 { return r.MicroF1 }),
-		flat("macro_f1", "macro F1", func(r *Result) float64 { return r.MacroF1 }),
+		flat("micro_f1", "micro F1", func(r *Result) float64 { return r.MicroF1 }).card("Micro-F1", 1, "Harmonic mean of "+
+			"precision and recall over all decisions about a class for an instance; frequent classes weigh most."),
+		macro,
 		flat("micro_precision", "micro precision", func(r *Result) float64 { return r.MicroPrecision }),
 		flat("micro_recall", "micro recall", func(r *Result) float64 { return r.MicroRecall }),
 		zeroOne,
-		ranked("p@1", "P@1", func(r *Ranking) float64 { return r.P1 }),
+		ranked("p@1", "P@1", func(r *Ranking) float64 { return r.P1 }).card("P@1", 1,
+			"Share of instances whose best class is one of their own."),
 		ranked("p@3", "P@3", func(r *Ranking) float64 { return r.P3 }),
 		ranked("p@5", "P@5", func(r *Ranking) float64 { return r.P5 }),
-		ranked("ndcg@5", "nDCG@5", func(r *Ranking) float64 { return r.NDCG5 }),
+		ranked("ndcg@5", "nDCG@5", func(r *Ranking) float64 { return r.NDCG5 }).card("nDCG@5", 1,
+			"How high the true classes stand among the best five; 100: first of all."),
 		loss("tree_loss", "tree loss", "half the steps in the hierarchy from the class given to the true one",
-			func(h *Hierarchy) float64 { return h.TreeLoss }),
+			func(h *Hierarchy) float64 { return h.TreeLoss }).card("Tree loss", 2,
+			"Half the steps in the hierarchy from the class given to the true one; 0: right."),
 		loss("sym_diff", "symmetric difference", "classes given but not true, or true but not given, ancestors counted",
 			func(h *Hierarchy) float64 { return h.SymDiff }),
 		loss("l_H_unif", "H-loss, uniform", "mistaken classes whose ancestors are all right, each counted as 1",
@@ -102,13 +150,13 @@ func Measures(at ...int) []Measure {
 		loss("l_Htilde_subtree", "", "", func(h *Hierarchy) float64 { return h.HtildeSubtree }),
 		share("hier_precision", "hierarchical precision", func(h *Hierarchy) float64 { return h.Precision }),
 		share("hier_recall", "hierarchical recall", func(h *Hierarchy) float64 { return h.Recall }),
-		share("hier_f1", "hierarchical F1", func(h *Hierarchy) float64 { return h.F1 }),
+		share("hier_f1", "hierarchical F1", func(h *Hierarchy) float64 { return h.F1 }).card("Hierarchical F1", 1,
+			"F1 over classes and all above them: a near miss counts in part."),
 		probable("log_loss", "log-loss", "mean of -log p of the true label; where instances have several labels, over "+
-			"instances and classes", func(p *Probability) float64 { return p.LogLoss }),
-		probable("brier", "Brier score", "squared distance of the probabilities from what is true",
-			func(p *Probability) float64 { return p.Brier }),
-		probable("ece", "calibration error", "how far probabilities are, on average, from how often they come true",
-			func(p *Probability) float64 { return p.ECE }),
+			"instances and classes", func(p *Probability) float64 { return p.LogLoss }).card("Log-loss", 3,
+			"Mean of -ln of the probability given to what was true; lower is better."),
+		brier,
+		ece,
 	}
 	for _, k := range at {
 		for _, m := range placed(k) {
@@ -124,9 +172,10 @@ func Measures(at ...int) []Measure {
 func placed(k int) []Measure {
 	one := func(key, name string, of func(p *Place) float64) Measure {
 		text := strconv.Itoa(k)
-		return Measure{Key: key + text, Name: name + text, Percent: true, Ranked: true, At: k, of: func(r *Result) float64 {
-			return of(&r.Places[slices.IndexFunc(r.Places, func(p Place) bool { return p.K == k })])
-		}}
+		return Measure{Key: key + text, Name: name + text, Percent: true, Ranked: true, At: k,
+			Cutoffs: labelset.MeanF1, of: func(r *Result) float64 {
+				return of(&r.Places[slices.IndexFunc(r.Places, func(p Place) bool { return p.K == k })])
+			}}
 	}
 	return []Measure{one("p@", "P@", func(p *Place) float64 { return p.P }),
 		one("ndcg@", "nDCG@", func(p *Place) float64 { return p.NDCG })}
@@ -155,8 +204,17 @@ func Find(key string) (m *Measure, keys []string) {
 
 // MeanF1 returns the mean of micro and macro F1. It serves as a goal and is not part of Results.
 func MeanF1() Measure {
-	return Measure{Key: "mean_f1", Name: "mean of micro and macro F1", Percent: true,
+	return Measure{Key: "mean_f1", Name: "mean of micro and macro F1", Percent: true, Cutoffs: labelset.MeanF1,
 		of: func(r *Result) float64 { return (r.MicroF1 + r.MacroF1) / 2 }}
+}
+
+// CutoffsFor returns what cut-offs aim at where a measure of this key is the goal. It is
+// labelset.MeanF1 where no measure has the key.
+func CutoffsFor(key string) labelset.Goal {
+	if m, _ := Find(key); m != nil {
+		return m.Cutoffs
+	}
+	return labelset.MeanF1
 }
 
 // Of returns the measure's value in a result. ok is false if it was not measured.

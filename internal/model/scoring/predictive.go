@@ -12,7 +12,7 @@ import (
 
 // predictive returns the function of the model's predictive distribution.
 func predictive(m *model.Model) (form.Predictive, error) {
-	if !HasMoments(m) || m.Form.Link == form.Identity {
+	if !HasMoments(m) || !m.Form.Probable() {
 		return nil, noMoments(m, "variances for ‹predictive›")
 	}
 	inference := ""

@@ -21,7 +21,7 @@ from ._binary import run, workspace
 from ._cells import label_name
 from ._data import LEAST_WEIGHT, MOST_WEIGHT, quote, structure_of, write_dataset, write_edges
 from ._model import Model, load
-from ._params import METHODS, OPTIONS, FlatParameters, HierarchicalParameters, TextParameters
+from ._params import METHODS, OPTIONS, PROBABLE, FlatParameters, HierarchicalParameters, TextParameters
 from ._targets import INDICATOR, LABELS, LEVELS, SETS, Targets, path_of, read
 
 try:
@@ -43,13 +43,10 @@ def _probabilities(self: "_Classifier") -> bool:
     if hasattr(self, "model_"):
         there, method = self.model_.has_probabilities, self.model_.report.get("method")
     else:
-        there, method = self.method in _PROBABLE, self.method
+        there, method = self.method in PROBABLE, self.method
     if not there:
-        raise AttributeError(f"models of {method} have no probabilities; methods that have them: {', '.join(_PROBABLE)}")
+        raise AttributeError(f"models of {method} have no probabilities; methods that have them: {', '.join(PROBABLE)}")
     return True
-
-
-_PROBABLE = ("rr-lr", "blr", "mlr", "rr-mlr", "corrmnl", "hblr-m1", "hblr-m2", "hblr-m3")
 
 
 class _Classifier(ClassifierMixin):

@@ -120,7 +120,7 @@ class Model:
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether scores can be read as probabilities (rr-lr, blr, mlr, hblr-*, and calibrated models)."""
+        """Whether scores can be read as probabilities: those of ``taxon._params.PROBABLE``, and of calibrated models."""
         return self.calibration is not None or self.form.get("link", "") in ("logistic", "softmax")
 
     @property

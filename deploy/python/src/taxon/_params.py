@@ -69,6 +69,18 @@ METHODS: tuple[str, ...] = (
     "hblr-m3",
 )
 
+# The methods whose scores are probabilities.
+PROBABLE: tuple[str, ...] = (
+    "rr-lr",
+    "blr",
+    "mlr",
+    "rr-mlr",
+    "corrmnl",
+    "hblr-m1",
+    "hblr-m2",
+    "hblr-m3",
+)
+
 
 class HierarchicalParameters(BaseEstimator):
     """Parameters of taxon.HierarchicalClassifier.

@@ -18,7 +18,11 @@ import (
 	"taxon/worker/program"
 )
 
-func init() { program.Register(Method{}) }
+func init() {
+	program.Register(Method{})
+	program.Declare("corrmnl", program.Layout{Names: "`chain`", By: "one a chain", Holds: "where it stands, and its draws",
+		Formats: []byte{formatChain}})
+}
 
 // Method implements program.Method.
 type Method struct{}

@@ -15,10 +15,23 @@ import (
 	params "taxon/internal/methods/hblr/plan"
 	"taxon/internal/methods/hblr/solver"
 	"taxon/mapper"
+	"taxon/worker/codec"
 	"taxon/worker/program"
 )
 
-func init() { program.Register(Method("hblr-m1"), Method("hblr-m2"), Method("hblr-m3")) }
+func init() {
+	program.Register(Method("hblr-m1"), Method("hblr-m2"), Method("hblr-m3"))
+	const block, part, vector = "one a block of leaves", "one a feature range", "a vector"
+	wide, either := []byte{codec.FormatVector}, []byte{codec.FormatVector, codec.FormatNarrow}
+	program.Declare("hblr",
+		program.Layout{Names: "`leaf`, `pull/<r>`", By: block, Holds: "a vector, in float32 of large problems",
+			Formats: either},
+		program.Layout{Names: "`trace`", By: block, Holds: vector, Formats: wide},
+		program.Layout{Names: "`x`, `g`, `f`, `half`, `above/<b>`", By: part,
+			Holds: "a vector, in float32 of large problems", Formats: either},
+		program.Layout{Names: "`part`", By: part, Holds: vector, Formats: wide},
+		program.Layout{Names: "`xalpha`, `galpha`, `falpha`", By: "one", Holds: vector, Formats: wide})
+}
 
 // Method is a variant, by its name.
 type Method string

@@ -3,6 +3,8 @@ package solver
 import (
 	"context"
 	"math"
+
+	"taxon/internal/linalg/conjugate"
 )
 
 // Bounded is the memory of a variational solve of a block of leaves, for one goroutine: 16 numbers
@@ -24,6 +26,7 @@ type Bounded struct {
 	h, hMean []float64
 	// mean and sigma hold gradients and steps.
 	mean, sigma half
+	gradients   conjugate.Gradients
 	column      []float64
 	// offset is Block.Offset.
 	offset []float64
@@ -31,12 +34,14 @@ type Bounded struct {
 	loss   [Lanes]float64
 }
 
-// half holds the vectors of Newton's method, once for means and once for sigmas.
-type half struct{ gradient, r, z, step, along []float64 }
-
-func (v *half) all() []*[]float64 {
-	return []*[]float64{&v.gradient, &v.r, &v.z, &v.step, &v.along}
+// half holds the vectors of Newton's method, once for means and once for sigmas. X is the step, and
+// Q lies where Z does.
+type half struct {
+	gradient []float64
+	conjugate.Vectors
 }
+
+func (v *half) all() []*[]float64 { return []*[]float64{&v.gradient, &v.R, &v.Z, &v.X, &v.P} }
 
 // Open lays out the lanes of a block.
 func (s *Bounded) Open(r Rows, b *Block) {
@@ -49,6 +54,7 @@ func (s *Bounded) Open(r Rows, b *Block) {
 	for _, v := range append(append(s.mean.all(), s.sigma.all()...), &s.above, &s.precision, &s.h, &s.hMean, &s.column) {
 		*v = sized(*v, columns*lanes)
 	}
+	s.mean.Q, s.sigma.Q = s.mean.Z, s.sigma.Z
 	clear(s.target)
 	for l, m := range b.Above {
 		for _, i := range b.Positive[l] {
@@ -186,8 +192,8 @@ func (s *Bounded) metric(at int, sigma []float64) float64 {
 
 // times sets z to the Hessian times along.
 func (s *Bounded) times(r Rows, sigma []float64) {
-	r.scores(s.mean.along, s.moveScore, s.lanes)
-	for i, x := range s.sigma.along {
+	r.scores(s.mean.P, s.moveScore, s.lanes)
+	for i, x := range s.sigma.P {
 		s.column[i] = sigma[i] * x
 	}
 	r.squareScores(s.column, s.moveCross, s.lanes)
@@ -197,91 +203,81 @@ func (s *Bounded) times(r Rows, sigma []float64) {
 		s.moveTwo[i] = c
 		s.line[i] = float64(s.tau[i]*a) - float64(c*u)
 	}
-	for i, x := range s.mean.along {
-		s.mean.z[i] = s.precision[i] * x
+	for i, x := range s.mean.P {
+		s.mean.Z[i] = s.precision[i] * x
 	}
-	r.gather(s.line, s.mean.z, s.lanes)
-	clear(s.sigma.z)
-	r.gatherSquare(s.moveTwo, s.sigma.z, s.lanes)
-	for i, x := range s.sigma.along {
-		s.sigma.z[i] = float64(s.metric(i, sigma)*x) - float64(sigma[i]*s.sigma.z[i])
+	r.gather(s.line, s.mean.Z, s.lanes)
+	clear(s.sigma.Z)
+	r.gatherSquare(s.moveTwo, s.sigma.Z, s.lanes)
+	for i, x := range s.sigma.P {
+		s.sigma.Z[i] = float64(s.metric(i, sigma)*x) - float64(sigma[i]*s.sigma.Z[i])
 	}
 }
 
 // direct sets the steps to a solution of Hessian step = -gradient, by conjugate gradients.
 func (s *Bounded) direct(r Rows, sigma []float64, running uint32, norm, size [Lanes]float64) (passes int) {
-	var rr, enough [Lanes]float64
 	for l := range s.lanes {
 		share := min(conjugateShare, math.Sqrt(norm[l]/max(size[l], norm[l])))
-		rr[l], enough[l] = norm[l], norm[l]*share*share
+		s.gradients.Size[l], s.gradients.Enough[l] = norm[l], norm[l]*share*share
 	}
-	solve := func(v *half, m func(at int) float64) func(at int) float64 { // begins a half
-		for i, g := range v.gradient {
-			v.r[i], v.step[i] = -g, 0
-			v.along[i] = -g / m(i)
-		}
-		return m
+	for i, g := range s.mean.gradient {
+		s.mean.begin(i, g, s.precision[i]+s.hMean[i])
 	}
-	ofMean := solve(&s.mean, func(at int) float64 { return s.precision[at] + s.hMean[at] })
-	ofSigma := solve(&s.sigma, func(at int) float64 { return s.metric(at, sigma) })
-	for k := 0; k < conjugateSteps && running != 0; k++ {
-		s.times(r, sigma)
-		passes += 4
-		var alpha, beta, curvature, next [Lanes]float64
-		for _, v := range []*half{&s.mean, &s.sigma} {
-			for i, x := range v.along {
-				curvature[i%s.lanes] += float64(x * v.z[i])
-			}
-		}
-		for l := range s.lanes {
-			if running>>l&1 != 0 && curvature[l] > 0 {
-				alpha[l] = rr[l] / curvature[l]
-			}
-		}
-		advance := func(v *half, m func(at int) float64) {
-			for i := range v.along {
-				l := i % s.lanes
-				v.step[i] += float64(alpha[l] * v.along[i])
-				x := v.r[i] - float64(alpha[l]*v.z[i])
-				v.r[i], v.z[i] = x, x/m(i)
-				next[l] += float64(x * v.z[i])
-			}
-		}
-		advance(&s.mean, ofMean)
-		advance(&s.sigma, ofSigma)
-		for l := range s.lanes {
-			if running>>l&1 == 0 {
-				continue
-			}
-			if next[l] <= enough[l] || !(curvature[l] > 0) {
-				running &^= 1 << l
-				continue
-			}
-			beta[l], rr[l] = next[l]/rr[l], next[l]
-		}
-		for _, v := range []*half{&s.mean, &s.sigma} {
-			for i := range v.along {
-				v.along[i] = v.z[i] + float64(beta[i%s.lanes]*v.along[i])
-			}
-		}
+	for i, g := range s.sigma.gradient {
+		s.sigma.begin(i, g, s.metric(i, sigma))
 	}
-	return passes
+	s.gradients.Running = running
+	s.gradients.Solve(&hessian{s, r, sigma}, conjugateSteps)
+	return 4 * s.gradients.Steps
+}
+
+// begin sets entry i before the first step, with gradient g and preconditioner m.
+func (v *half) begin(i int, g, m float64) { v.R[i], v.X[i], v.Z[i] = -g, 0, -g/m }
+
+// hessian is the system of a step.
+type hessian struct {
+	*Bounded
+	r     Rows
+	point []float64 // the sigmas
+}
+
+// Multiply is conjugate.System's.
+func (s *hessian) Multiply(g *conjugate.Gradients) {
+	s.mean.Turn(g, s.lanes)
+	s.sigma.Turn(g, s.lanes)
+	s.times(s.r, s.point)
+	s.mean.Bend(g, s.lanes)
+	s.sigma.Bend(g, s.lanes)
+}
+
+// Advance is conjugate.System's.
+func (s *hessian) Advance(g *conjugate.Gradients) {
+	s.mean.Advance(g, s.lanes)
+	for i, x := range s.mean.R {
+		s.mean.Z[i] = x / (s.precision[i] + s.hMean[i])
+		g.Next[i%s.lanes] += float64(x * s.mean.Z[i])
+	}
+	s.sigma.Advance(g, s.lanes)
+	for i, x := range s.sigma.R {
+		s.sigma.Z[i] = x / s.metric(i, s.point)
+		g.Next[i%s.lanes] += float64(x * s.sigma.Z[i])
+	}
 }
 
 // search moves w and sigma along their steps. It halves a lane's step until the bound rises enough.
 func (s *Bounded) search(r Rows, w, sigma []float64, running uint32) {
-	r.scores(s.mean.step, s.moveScore, s.lanes)
-	for i, q := range s.sigma.step {
+	r.scores(s.mean.X, s.moveScore, s.lanes)
+	for i, q := range s.sigma.X {
 		s.column[i] = sigma[i] * q
 	}
 	r.squareScores(s.column, s.moveCross, s.lanes)
-	for i, q := range s.sigma.step {
+	for i, q := range s.sigma.X {
 		s.column[i] = q * q
 	}
 	r.squareScores(s.column, s.moveTwo, s.lanes)
 	var slope, linear, square, length [Lanes]float64 // linear and square: coefficients of the quadratic terms
-	for i, p := range s.mean.step {
-		l, q, a := i%s.lanes, s.sigma.step[i], s.precision[i]
+	for i, p := range s.mean.X {
+		l, q, a := i%s.lanes, s.sigma.X[i], s.precision[i]
 		slope[l] += float64(p*s.mean.gradient[i]) + float64(q*s.sigma.gradient[i])
 		linear[l] += float64(a * (float64(p*(w[i]-s.above[i])) + float64(q*sigma[i])))
 		square[l] += float64(a*(float64(p*p)+float64(q*q))) / 2
@@ -299,7 +295,7 @@ func (s *Bounded) search(r Rows, w, sigma []float64, running uint32) {
 		}
 		loss, again := s.weigh(r, s.tryScore, s.tryVariance), false
 		var logs [Lanes]float64
-		for i, q := range s.sigma.step {
+		for i, q := range s.sigma.X {
 			l := i % s.lanes
 			if ratio := float64(length[l]*q) / sigma[i]; ratio > -1 {
 				logs[l] += math.Log1p(ratio)
@@ -315,10 +311,10 @@ func (s *Bounded) search(r Rows, w, sigma []float64, running uint32) {
 			}
 		}
 		if !again {
-			for i, p := range s.mean.step {
+			for i, p := range s.mean.X {
 				l := i % s.lanes
 				w[i] += float64(length[l] * p)
-				sigma[i] += float64(length[l] * s.sigma.step[i])
+				sigma[i] += float64(length[l] * s.sigma.X[i])
 			}
 			s.Locate(r, w, sigma)
 			return

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"taxon/internal/linalg/conjugate"
 	"taxon/internal/linalg/sparse"
 )
 
@@ -15,6 +16,7 @@ import (
 // for conjugate gradients in float32. Steps need not be exact, because the gradient is. Each
 // lane's right-hand side has length 1 in the metric A + h, the preconditioner.
 type system struct {
+	conjugate.Gradients
 	// lanes holds the lane of each place in a line.
 	lanes []int
 	// line is eight or sixteen.
@@ -30,6 +32,12 @@ type system struct {
 	scale []float64
 	// pull is, in a near problem, sqrt(bend) u of each column. It is empty in other problems.
 	pull []float32
+
+	// rows are the problem's, and out has lines of length outLine for the steps.
+	rows    Rows
+	out     []float64
+	outLine int
+	loop    columnLoop
 }
 
 // eighth is the number of lanes of a line in one register of float32.
@@ -112,62 +120,54 @@ func resized(v []float32, n int) []float32 {
 // solve runs conjugate gradients until each lane's residual is at most the share, and copies the
 // lanes' steps into out, whose lines have length `line`.
 func (y *system) solve(r Rows, share *[Lanes]float64, out []float64, line int) (passes int) {
-	var rr [Lanes]float64
-	for p := range y.lanes {
-		rr[p] = 1
+	for p, l := range y.lanes {
+		y.Size[p], y.Enough[p] = 1, share[l]*share[l]
 	}
-	var beta [Lanes]float32
-	running := uint32(1)<<len(y.lanes) - 1
-	for k := 0; k < conjugateSteps; k++ {
-		loop := &columnLoop{n: r.Columns(), tile: &y.tile[0], step: &y.step[0], residual: &y.residual[0],
-			inverse: &y.inverse[0], diagonal: &y.diagonal[0], factor: beta}
-		if len(y.pull) > 0 {
-			loop.pull = &y.pull[0]
-		}
-		r.Kernel.turn(loop, y.line)
-		r.multiply(y, &loop.sum)
-		for p, x := range loop.along { // the far rows add v v' to the system
-			loop.share[p] = float32(x)
-			loop.sum[p] += float64(x * x)
-		}
-		passes += 2
-		curvature := loop.sum
-		loop.factor, loop.sum = [Lanes]float32{}, [Lanes]float64{}
-		for p := range y.lanes {
-			if running>>p&1 != 0 && curvature[p] > 0 {
-				loop.factor[p] = float32(rr[p] / curvature[p])
-			}
-		}
-		r.Kernel.advance(loop, y.line)
-		beta = [Lanes]float32{}
-		for p, l := range y.lanes {
-			next := loop.sum[p]
-			if next <= share[l]*share[l] || loop.factor[p] == 0 {
-				running &^= 1 << p
-				continue
-			}
-			beta[p], rr[p] = float32(next/rr[p]), next
-		}
-		if running == 0 {
-			break
-		}
-		if n := bits.OnesCount32(running); y.line > eighth && n <= eighth {
-			y.unpack(out, line)
-			for q, p := range y.narrow(running) {
-				rr[q], beta[q] = rr[p], beta[p]
-			}
-			running = 1<<n - 1
-		}
-	}
-	y.unpack(out, line)
-	return passes
+	y.Running = 1<<len(y.lanes) - 1
+	y.rows, y.out, y.outLine = r, out, line
+	y.Solve(y, conjugateSteps)
+	y.unpack()
+	return 2 * y.Steps
 }
 
-// unpack copies the steps to lines of length `line`.
-func (y *system) unpack(out []float64, line int) {
-	for from, to := 0, 0; from < len(y.step); from, to = from+y.line, to+line {
+// Multiply is conjugate.System's. It narrows the lines once the lanes that run fit half of one.
+func (y *system) Multiply(g *conjugate.Gradients) {
+	if y.line > eighth && bits.OnesCount32(g.Running) <= eighth && g.Steps > 0 {
+		y.unpack()
+		g.Keep(y.narrow(g.Running))
+	}
+	y.loop = columnLoop{n: y.rows.Columns(), tile: &y.tile[0], step: &y.step[0], residual: &y.residual[0],
+		inverse: &y.inverse[0], diagonal: &y.diagonal[0]}
+	if len(y.pull) > 0 {
+		y.loop.pull = &y.pull[0]
+	}
+	for p := range y.lanes {
+		y.loop.factor[p] = float32(g.Beta[p])
+	}
+	y.rows.Kernel.turn(&y.loop, y.line)
+	y.rows.multiply(y, &y.loop.sum)
+	for p, x := range y.loop.along { // the far rows add v v' to the system
+		y.loop.share[p] = float32(x)
+		y.loop.sum[p] += float64(x * x)
+	}
+	g.Curvature = y.loop.sum
+}
+
+// Advance is conjugate.System's.
+func (y *system) Advance(g *conjugate.Gradients) {
+	for p, x := range g.Alpha {
+		y.loop.factor[p] = float32(x)
+	}
+	y.loop.sum = [Lanes]float64{}
+	y.rows.Kernel.advance(&y.loop, y.line)
+	g.Next = y.loop.sum
+}
+
+// unpack copies the steps to lines of length outLine.
+func (y *system) unpack() {
+	for from, to := 0, 0; from < len(y.step); from, to = from+y.line, to+y.outLine {
 		for p, l := range y.lanes {
-			out[to+l] = y.scale[p] * float64(y.step[from+p])
+			y.out[to+l] = y.scale[p] * float64(y.step[from+p])
 		}
 	}
 }

@@ -19,7 +19,10 @@ import (
 	"taxon/worker/program"
 )
 
-func init() { program.Register(Method{}) }
+func init() {
+	program.Register(Method{})
+	program.Declare("hm3", program.Layout{Names: "`dual`", By: "one", Holds: "marginals", Formats: []byte{formatDual}})
+}
 
 // Method implements program.Method.
 type Method struct{}

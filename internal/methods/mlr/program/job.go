@@ -15,7 +15,14 @@ import (
 	"taxon/worker/program"
 )
 
-func init() { program.Register(Method{}, Method{OnTree: true}) }
+func init() {
+	program.Register(Method{}, Method{OnTree: true})
+	program.Declare("mlr",
+		program.Layout{Names: "`w`, `g`, `trial`", By: "one a feature range", Holds: "a vector",
+			Formats: []byte{codec.FormatVector}},
+		program.Layout{Names: "`v/<r>`", By: "one a row shard and feature range", Holds: "a part of the gradient",
+			Formats: []byte{formatPart}})
+}
 
 // Method is soft-max regression, flat or on a tree.
 type Method params.Method

@@ -25,6 +25,10 @@ import (
 func init() {
 	program.Register(Method("msvm"), Method("flatmult"), Method("hiermult"), Method("hsvm"), Method("transfer"),
 		Method("ot"), Method("rr-msvm"))
+	program.Declare("msvm",
+		program.Layout{Names: "`dual`", By: "`msvm`, `flatmult`, `hsvm`, `transfer`, `rr-msvm`, one; `hiermult`, one a node",
+			Holds: "duals and working sets", Formats: []byte{formatDual}},
+		program.Layout{Names: "`dual`", By: "`ot`, one", Holds: "the same, with signs", Formats: []byte{formatSigned}})
 }
 
 // Method implements program.Method, by its name.

@@ -1,6 +1,10 @@
 package solver
 
-import "math"
+import (
+	"math"
+
+	"taxon/internal/linalg/conjugate"
+)
 
 // Where C is large or labels are noisy, passes settle which duals are above zero long before they
 // settle their values. Then a climb takes over: with the other duals fixed at zero D is a quadratic,
@@ -152,46 +156,24 @@ func (s *Solver) climbOnce(sums *Sums, end int64) (more bool) {
 	if n == 0 || sums.Visits+leastSteps*each > end {
 		return false
 	}
-	b, x, r, z, d, q := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n),
-		make([]float64, n)
+	b := make([]float64, n)
+	c := &ascent{s: s, f: f, sums: sums, each: each, end: end}
+	for _, v := range []*[]float64{&c.X, &c.R, &c.Z, &c.P, &c.Q} {
+		*v = make([]float64, n)
+	}
 	for k, p := range f.at {
 		b[k] = s.state.Value[p]
 	}
 	s.at(f, b)
-	s.margins(f, q)
-	for k := range r {
-		r[k] = f.worth[k] - q[k]
+	s.margins(f, c.Q)
+	for k := range c.R {
+		c.R[k] = f.worth[k] - c.Q[k]
 	}
-	f.project(r)
-	rz := s.scaled(f, r, z)
-	first := rz
-	copy(d, z)
-	for step := 0; step < climbSteps && rz > climbEnds*first && rz > still*still && sums.Visits < end; step++ {
-		s.at(f, d)
-		s.margins(f, q)
-		sums.Visits += each
-		curve := 0.0
-		for k, v := range d {
-			curve += float64(v * q[k])
-		}
-		level := float64(flat * s.parts(f, d))
-		ends := !(curve > level) // D keeps rising along d
-		f.project(q)
-		length := rz / max(curve, level)
-		for k := range x {
-			x[k] += float64(length * d[k])
-			r[k] -= float64(length * q[k])
-		}
-		if ends {
-			break
-		}
-		last := rz
-		rz = s.scaled(f, r, z)
-		for k := range d {
-			d[k] = z[k] + float64(rz/last*d[k])
-		}
-		f.project(d) // removes rounding errors
-	}
+	f.project(c.R)
+	c.Size[0], c.Running = s.scaled(f, c.R, c.Z), 1
+	c.Enough[0] = max(climbEnds*c.Size[0], still*still)
+	c.Solve(c, climbSteps)
+	x := c.X
 	f.project(x)
 	length, hit := f.reach(s, b, x)
 	if more = length < 1; !more {
@@ -217,6 +199,44 @@ func (s *Solver) climbOnce(sums *Sums, end int64) (more bool) {
 	}
 	s.at(f, b)
 	return more
+}
+
+// ascent is the system of a climb, in which the duals' own curvature preconditions. Directions stay
+// within the rows' sums, and one that D keeps rising along is the last.
+type ascent struct {
+	conjugate.Gradients
+	conjugate.Vectors
+	s    *Solver
+	f    *face
+	sums *Sums
+	// each is the number of visits of a step, and end the number at which no further step begins.
+	each, end int64
+	rises     bool
+}
+
+// Multiply is conjugate.System's.
+func (c *ascent) Multiply(g *conjugate.Gradients) {
+	if c.Turn(g, 1); g.Steps > 0 {
+		c.f.project(c.P) // removes rounding errors
+	}
+	c.s.at(c.f, c.P)
+	c.s.margins(c.f, c.Q)
+	c.sums.Visits += c.each
+	c.Bend(g, 1)
+	level := float64(flat * c.s.parts(c.f, c.P))
+	c.rises = !(g.Curvature[0] > level)
+	g.Curvature[0] = max(g.Curvature[0], level)
+	c.f.project(c.Q)
+}
+
+// Advance is conjugate.System's.
+func (c *ascent) Advance(g *conjugate.Gradients) {
+	if c.Vectors.Advance(g, 1); c.rises {
+		return
+	}
+	if g.Next[0] = c.s.scaled(c.f, c.R, c.Z); c.sums.Visits >= c.end {
+		g.Next[0] = 0
+	}
 }
 
 // reach returns how far b may move along x within all bounds, and the dual that is zero there, or

@@ -2,6 +2,8 @@ package solver
 
 import (
 	"math"
+
+	"taxon/internal/linalg/conjugate"
 )
 
 // signShare is what the signs may leave of the gap that a solve aims at.
@@ -148,62 +150,74 @@ func (t *nodes) raise(k int32, gram, signs []float64, aim float64) (left float64
 //
 //	Alpha^2 (W_ij G_ab + W_ib G_aj + W_aj G_ib + W_ab G_ij),   G = M^-1
 func (t *nodes) newton(k int32, pairs []pair, w, gradient, step []float64, free []bool) {
-	size, g, n := t.below[k], t.g[k], len(pairs)
-	square := t.Alpha * t.Alpha
-	scale := make([]float64, n)
-	r, z, p, q := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	h := &hessian{pairs: pairs, w: w, g: t.g[k], size: t.below[k], square: t.Alpha * t.Alpha}
+	n := len(pairs)
+	h.scale, h.left, h.right = make([]float64, n), make([]float64, h.size*h.size), make([]float64, h.size*h.size)
+	for _, v := range []*[]float64{&h.R, &h.Z, &h.P, &h.Q} {
+		*v = make([]float64, n)
+	}
 	clear(step)
-	rz := 0.0
+	h.X = step
 	for j, e := range pairs {
-		nn, aa, na := e.n*size+e.n, e.a*size+e.a, e.n*size+e.a
-		d := float64(square * (float64(w[nn]*g[aa]) + float64(w[aa]*g[nn]) + float64(2*w[na]*g[na])))
-		if scale[j] = 0; free[j] && d > 0 {
-			scale[j] = 1 / d
-			r[j] = gradient[j]
+		nn, aa, na := e.n*h.size+e.n, e.a*h.size+e.a, e.n*h.size+e.a
+		d := float64(h.square * (float64(w[nn]*h.g[aa]) + float64(w[aa]*h.g[nn]) + float64(2*w[na]*h.g[na])))
+		if free[j] && d > 0 {
+			h.scale[j] = 1 / d
+			h.R[j] = gradient[j]
 		}
-		z[j] = r[j] * scale[j]
-		p[j] = z[j]
-		rz += float64(r[j] * z[j])
 	}
-	first := rz
-	left, right := make([]float64, size*size), make([]float64, size*size)
-	for range min(2*n+10, 400) {
-		if !(rz > 1e-20*first) {
-			return
-		}
-		// E = sum p (e_n e_a' + e_a e_n'); q = G E W at the pairs, and its transpose.
-		clear(left)
-		for j, e := range pairs {
-			if p[j] != 0 {
-				for c := range size {
-					left[e.n*size+c] += float64(p[j] * w[e.a*size+c])
-					left[e.a*size+c] += float64(p[j] * w[e.n*size+c])
-				}
+	h.Size[0], h.Running = h.divide(), 1
+	h.Enough[0] = 1e-20 * h.Size[0]
+	h.Solve(h, min(2*n+10, 400))
+}
+
+// hessian is the system of a step of newton.
+type hessian struct {
+	conjugate.Gradients
+	conjugate.Vectors
+	pairs       []pair
+	w, g        []float64
+	size        int
+	square      float64
+	scale       []float64 // the inverse of the diagonal, 0 of pairs that are not free
+	left, right []float64
+}
+
+// Multiply is conjugate.System's: with E = sum p (e_n e_a' + e_a e_n'), q = G E W at the pairs, and
+// its transpose.
+func (h *hessian) Multiply(of *conjugate.Gradients) {
+	h.Turn(of, 1)
+	clear(h.left)
+	for j, e := range h.pairs {
+		if p := h.P[j]; p != 0 {
+			for c := range h.size {
+				h.left[e.n*h.size+c] += float64(p * h.w[e.a*h.size+c])
+				h.left[e.a*h.size+c] += float64(p * h.w[e.n*h.size+c])
 			}
 		}
-		multiply(right, g, left, size)
-		pq := 0.0
-		for j, e := range pairs {
-			if q[j] = 0; scale[j] > 0 {
-				q[j] = float64(square * (right[e.n*size+e.a] + right[e.a*size+e.n]))
-				pq += float64(p[j] * q[j])
-			}
-		}
-		if !(pq > 0) {
-			return
-		}
-		alpha, next := rz/pq, 0.0
-		for j := range step {
-			step[j] += float64(alpha * p[j])
-			r[j] -= float64(alpha * q[j])
-			z[j] = r[j] * scale[j]
-			next += float64(r[j] * z[j])
-		}
-		for j := range p {
-			p[j] = z[j] + float64(next/rz*p[j])
-		}
-		rz = next
 	}
+	multiply(h.right, h.g, h.left, h.size)
+	for j, e := range h.pairs {
+		if h.Q[j] = 0; h.scale[j] > 0 {
+			h.Q[j] = float64(h.square * (h.right[e.n*h.size+e.a] + h.right[e.a*h.size+e.n]))
+		}
+	}
+	h.Bend(of, 1)
+}
+
+// Advance is conjugate.System's.
+func (h *hessian) Advance(of *conjugate.Gradients) {
+	h.Vectors.Advance(of, 1)
+	of.Next[0] = h.divide()
+}
+
+// divide sets z to r divided by the diagonal, and returns r.z.
+func (h *hessian) divide() (product float64) {
+	for j, r := range h.R {
+		h.Z[j] = r * h.scale[j]
+		product += float64(r * h.Z[j])
+	}
+	return product
 }
 
 // multiply sets out = a b, for square matrices.

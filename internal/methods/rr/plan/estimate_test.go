@@ -1,9 +1,9 @@
 package plan
 
 import (
-	"fmt"
 	"testing"
 
+	"taxon/coordinator/footprint"
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/methodtest"
 	"taxon/internal/jobspec"
@@ -46,7 +46,7 @@ func TestPlanMemory(t *testing.T) {
 	wide := methodtest.WordNetLike(200, 50)
 	wide.Data.Features *= 10
 	if e, err := estimateOf(wide); err != nil || e.WorkerSlot < 3*small.WorkerSlot ||
-		e.Worker(3)-e.Worker(1) != 2*e.WorkerSlot {
+		footprint.Tasks(e, 3)-footprint.Tasks(e, 1) != 2*e.WorkerSlot {
 		t.Errorf("ten times the features: %+v, then %+v, %v", small, e, err)
 	}
 	if _, err := estimateOf(&taxonv1.JobSpec{Structure: &taxonv1.Structure{Names: []string{"a"}, Parents: []uint32{0},
@@ -129,29 +129,5 @@ func TestDenseRowsAreCounted(t *testing.T) {
 	}
 	if more := slot("squared-hinge", 400000) - slot("squared-hinge", 399999); more != 0 {
 		t.Errorf("of the squared hinge %d bytes", more)
-	}
-}
-
-// TestProcess checks that the memory for kept blocks is divided among the slots, and that blocks
-// are not kept if memory is short.
-func TestProcess(t *testing.T) {
-	e, err := estimateOf(methodtest.WordNetLike(2000, 500))
-	if err != nil {
-		t.Fatal(err)
-	}
-	without := e
-	without.WorkerKept = 0
-	if one, two := e.Process(1, 1)-without.Process(1, 1), e.Process(2, 8)-without.Process(2, 8); e.WorkerKept == 0 ||
-		one < 2*e.WorkerKept || two > e.WorkerKept || without.Needs(1) != e.Needs(1) {
-		t.Errorf("kept %d, of one slot %d, of two of eight %d", e.WorkerKept, one, two)
-	}
-	for slots := uint32(1); slots < 9; slots++ {
-		if e.Process(slots+1, 8) <= e.Process(slots, 8) || e.Needs(slots) >= e.Process(slots, 8) ||
-			e.Needs(slots) <= e.Worker(slots) {
-			t.Errorf("%d slots: %d, needs %d of %d", slots, e.Process(slots, 8), e.Needs(slots), e.Worker(slots))
-		}
-		if fit := e.Fitting(e.Needs(slots)); fit != fmt.Sprintf("‹slots=%d›, which fit the memory it has", slots) {
-			t.Errorf("%d slots: %s", slots, fit)
-		}
 	}
 }

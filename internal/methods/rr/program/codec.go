@@ -10,6 +10,7 @@ import (
 	"taxon/mapper"
 	"taxon/reducer"
 	"taxon/worker/codec"
+	"taxon/worker/program"
 )
 
 // The first byte of a value is one of these kinds, which includes the version. store/FORMAT.md has
@@ -23,6 +24,23 @@ const (
 	formatSmooth        = 0x51
 	formatSmoothDense   = 0x52
 )
+
+func init() {
+	const block, part, group = "MAP, one a block", "MAP, one a block and feature range",
+		"REDUCE, one a feature range and block group"
+	program.Declare("rr",
+		program.Layout{Names: "`dual`", By: block, Holds: "duals and working set", Formats: []byte{formatState}},
+		program.Layout{Names: "`v/<r>`", By: part, Holds: "what the block's parents need to move",
+			Formats: []byte{formatContributions}},
+		program.Layout{Names: "`v/<r>`", By: part + ", logistic loss on trees", Holds: "the same, dense",
+			Formats: []byte{formatDense}},
+		program.Layout{Names: "`x/<g>`", By: group, Holds: "vectors of the internals that the group's blocks see",
+			Formats: []byte{formatVectors}},
+		program.Layout{Names: "`x/<g>`", By: group + ", logistic loss on trees", Holds: "the same, dense",
+			Formats: []byte{formatGrid}},
+		program.Layout{Names: "`dual`", By: block + ", logistic loss", Holds: "v = w - m of the block's terminals",
+			Formats: []byte{formatSmooth, formatSmoothDense}})
+}
 
 // encodeState encodes a block's duals and working set.
 func encodeState(s *mapper.State) []byte {

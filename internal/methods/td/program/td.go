@@ -15,7 +15,11 @@ import (
 	"taxon/worker/program"
 )
 
-func init() { program.Register(Method("td"), Method("h-svm"), Method("h-rls")) }
+func init() {
+	program.Register(Method("td"), Method("h-svm"), Method("h-rls"))
+	program.Declare("td", program.Layout{Names: "`w`", By: "one a block of children", Holds: "weights, as `weights` does",
+		Formats: []byte{program.FormatWeights}})
+}
 
 // Method is one of the methods, by its name.
 type Method string

@@ -16,6 +16,7 @@ package ridge
 import (
 	"context"
 
+	"taxon/internal/linalg/conjugate"
 	"taxon/internal/linalg/sparse"
 	"taxon/mapper"
 )
@@ -131,32 +132,47 @@ func (s *Solver) Solve(ctx context.Context, positive []uint32) (*Result, error) 
 	for _, i := range positive {
 		y[i] = 1
 	}
-	w, r := make([]float64, s.width), make([]float64, s.width)
+	e := &system{Solver: s, ctx: ctx}
+	for _, v := range []*[]float64{&e.X, &e.R, &e.P, &e.Q} {
+		*v = make([]float64, s.width)
+	}
+	e.Z = e.R
 	for i := range rows {
-		s.add(i, float64(s.p.RowC(i)*y[i]), r)
+		s.add(i, float64(s.p.RowC(i)*y[i]), e.R)
 	}
-	out := &Result{}
-	d, q := append([]float64(nil), r...), make([]float64, s.width)
-	rr := sparse.Dot(r, r)
-	for goal := float64(tolerance*tolerance) * rr; rr > goal && out.Steps < 2*s.width+100; out.Steps++ {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		s.times(d, q)
-		step := rr / sparse.Dot(d, q)
-		for f := range w {
-			w[f] += float64(step * d[f])
-			r[f] -= float64(step * q[f])
-		}
-		next := sparse.Dot(r, r)
-		by := next / rr
-		for f := range d {
-			d[f] = r[f] + float64(by*d[f])
-		}
-		rr = next
+	rr := sparse.Dot(e.R, e.R)
+	e.Size[0], e.Enough[0], e.Running = rr, float64(tolerance*tolerance)*rr, 1
+	e.Gradients.Solve(e, 2*s.width+100)
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
-	s.certify(out, w, y)
+	out := &Result{Steps: e.Steps}
+	s.certify(out, e.X, y)
 	return out, nil
+}
+
+// system is that of a target, without a preconditioner.
+type system struct {
+	conjugate.Gradients
+	conjugate.Vectors
+	*Solver
+	ctx context.Context
+}
+
+// Multiply is conjugate.System's. Once ctx has ended, no direction has curvature.
+func (e *system) Multiply(g *conjugate.Gradients) {
+	if e.ctx.Err() != nil {
+		return
+	}
+	e.Turn(g, 1)
+	e.times(e.P, e.Q)
+	g.Curvature[0] = sparse.Dot(e.P, e.Q)
+}
+
+// Advance is conjugate.System's.
+func (e *system) Advance(g *conjugate.Gradients) {
+	e.Vectors.Advance(g, 1)
+	g.Next[0] = sparse.Dot(e.R, e.R)
 }
 
 // certify rounds the weights, and sets P and D.
