@@ -84,8 +84,8 @@ func optionsByName(cmd *cobra.Command) *pflag.FlagSet {
 	v := &byName{cmd: cmd, options: pflag.NewFlagSet(byNameFlag, pflag.ContinueOnError)}
 	v.options.SortFlags = false
 	flagGroup(cmd, groupByName, func(f *pflag.FlagSet) {
-		f.Var(v, byNameFlag, "set an option that has no flag of its own: `NAME=VALUE`; repeated: several (see `taxon help "+
-			cmd.Name()+" --all`)")
+		f.Var(v, byNameFlag, "set an option of `taxon help "+cmd.Name()+" --all`: `NAME=VALUE`, the same as --NAME VALUE; repeated: "+
+			"several")
 	})
 	// It fails only for a flag that the command lacks or a second call.
 	_ = cmd.RegisterFlagCompletionFunc(byNameFlag, func(*cobra.Command, []string, string) ([]string,
@@ -95,6 +95,33 @@ func optionsByName(cmd *cobra.Command) *pflag.FlagSet {
 		return names, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 	})
 	return v.options
+}
+
+// byTheirNames returns the arguments of cmd with --x NAME=VALUE in place of --NAME VALUE, for each option without a
+// flag: users may give such an option under its own name, as the methods' pages write it.
+func byTheirNames(cmd *cobra.Command, args []string) []string {
+	options := hasOptionsByName(cmd)
+	var out []string
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return append(out, args[i:]...)
+		}
+		name, value, given := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
+		f := options.Lookup(name)
+		if f == nil || !strings.HasPrefix(args[i], "--") {
+			out = append(out, args[i])
+			continue
+		}
+		switch {
+		case given:
+			name += "=" + value
+		case f.NoOptDefVal == "" && i+1 < len(args):
+			i++
+			name += "=" + args[i]
+		}
+		out = append(out, "--"+byNameFlag, name)
+	}
+	return out
 }
 
 // groupByName is the title of the group of --x, the last of a verb's own.

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -184,7 +185,20 @@ func TestEventLog(t *testing.T) {
 			t.Errorf("status: %d, no %q in %s%s", code, want, text, stderr)
 		}
 	}
-	ask(0, "submit", "--data", in("data.svm"), "--id", "trial", "--max-sweeps", "100000", "--gap", "1e-300")
+	// Labels at random and a large C keep a training busy until somebody cancels it.
+	var hard strings.Builder
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		hard.WriteString([]string{"a", "b"}[random.IntN(2)])
+		for f := 1; f <= 30; f++ {
+			fmt.Fprintf(&hard, " %d:%.3f", f, random.NormFloat64())
+		}
+		hard.WriteByte('\n')
+	}
+	if err := os.WriteFile(in("hard.svm"), []byte(hard.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ask(0, "submit", "--data", in("hard.svm"), "--id", "trial", "--C", "1e6", "--max-sweeps", "100000", "--gap", "1e-300")
 	c.logged(t, `"msg":"job started","process":"coordinator","name":"coordinator","job":"trial"`)
 	ask(0, "cancel", "trial")
 	c.logged(t, `"msg":"job cancelled"`)

@@ -16,7 +16,7 @@ import (
 // Common), settings that are the same for each call by a file.
 var mostFlags = map[string]int{
 	"train": 45, "submit": 43, "tune": 41, "eval": 28, "info": 24, "predict": 22, "worker": 21, "serve": 22,
-	"coordinator": 27, "store": 21, "ingest": 20, "export": 19, "vectors": 16, "generate": 19, "check": 15, "yarn up": 31,
+	"coordinator": 27, "store": 20, "ingest": 20, "export": 19, "vectors": 16, "generate": 19, "check": 15, "yarn up": 31,
 	"cluster up": 15, "tree": 13, "explain": 12,
 }
 
@@ -92,4 +92,22 @@ func eachVerb(t *testing.T, do func(name string, cmd *cobra.Command)) {
 		}
 	}
 	visit(root)
+}
+
+// TestOptionsByTheirNames checks that --NAME VALUE stands for --x NAME=VALUE.
+func TestOptionsByTheirNames(t *testing.T) {
+	eachVerb(t, func(name string, cmd *cobra.Command) {
+		if name != "train" {
+			return
+		}
+		for given, want := range map[string]string{
+			"--schedule parity --gap 1":       "--x schedule=parity --gap 1",
+			"--out m --anchor=0.5 --dag":      "--out m --x anchor=0.5 --x dag",
+			"--x dag=graph -- --schedule two": "--x dag=graph -- --schedule two",
+		} {
+			if got := strings.Join(byTheirNames(cmd, strings.Fields(given)), " "); got != want {
+				t.Errorf("%s is %s, want %s", given, got, want)
+			}
+		}
+	})
 }

@@ -266,6 +266,8 @@ func runRoot(ctx context.Context, a *app, verbs []named, args []string) error {
 		}
 		if err == nil {
 			a.speakFor(cmd)
+			a.args = byTheirNames(cmd, args)
+			root.SetArgs(a.args)
 		}
 	}
 	return root.ExecuteContext(ctx)
@@ -370,13 +372,10 @@ func flagError(cmd *cobra.Command, err error) error {
 		if unknown.GetSpecifiedShortnames() != "" {
 			return option.Errorf("%sunknown flag -%s: flags have two dashes, see `%s`", at, name, help)
 		}
-		if hasOptionsByName(cmd).Lookup(name) != nil {
-			return option.Errorf("%sunknown flag --%s: give it as --x %s=VALUE", at, name, name)
-		}
 		if isSetting(name) && cmd.Flags().Lookup(profileFlag) != nil {
 			return option.Errorf("%sunknown flag --%s: it is a setting of --profile, see `%s`", at, name, help)
 		}
-		if s := format.Nearest(name, flagNames(cmd)); s != "" {
+		if s := format.Nearest(name, slices.Concat(flagNames(cmd), optionNames(cmd))); s != "" {
 			return option.Errorf("%sunknown flag --%s: did you mean --%s?", at, name, s)
 		}
 		return option.Errorf("%sunknown flag --%s: see `%s`", at, name, help)
