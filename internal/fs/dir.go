@@ -24,7 +24,7 @@ type OutDir struct {
 	removeParents func() // removes the parents that were created
 }
 
-// CreateDirOn is CreateDir for a folder of disk.
+// CreateDirOn is like CreateDir, for a folder of disk.
 func CreateDirOn(disk vfs.FS, path string, replace bool) (*OutDir, error) {
 	if path == "" {
 		return nil, Inputf("", 0, "empty path: give a folder to write")

@@ -91,7 +91,8 @@ type waitingFile struct {
 
 func (w *waitingFile) Close() error { return w.WhenIdle(w.file.Close) }
 
-// openFile is os.Open, except that opening a pipe, which waits for a writer, ends with ctx.
+// openFile is like os.Open, except that it returns when ctx ends while the opening of a pipe waits
+// for a writer.
 func openFile(ctx context.Context, path string) (*os.File, error) {
 	if info, err := os.Stat(path); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 		return os.Open(path)
@@ -148,13 +149,13 @@ func (l local) Create(name string) (*OutFile, error) {
 	return &OutFile{out: f, path: name}, nil
 }
 
-// device is an open device or pipe, which is written directly. What was written to it stays.
+// device is an open device or pipe, which is written directly. Abort does not undo its writes.
 type device struct{ vfs.File }
 
 func (d device) Commit() error { return d.Close() }
 func (d device) Abort()        { d.Close() }
 
-// resolve follows links and says whether the target is a device or pipe.
+// resolve follows links and reports whether the target is a device or pipe.
 func (l local) resolve(path string) (target string, direct bool, err error) {
 	if path == "" {
 		return "", false, Inputf("", 0, "empty path: give a file to write")

@@ -61,10 +61,10 @@ func Join(base string, names ...string) string {
 	return filepath.Join(append([]string{base}, names...)...)
 }
 
-// Clean is the shortest equivalent path.
+// Clean returns the shortest equivalent path.
 func Clean(path string) string { return Join(path) }
 
-// Dir is the folder that holds a path.
+// Dir returns the folder that holds a path.
 func Dir(path string) string {
 	if Shared(path) {
 		return hdfs.Dir(path)
@@ -112,7 +112,7 @@ func Within(path, root string) bool {
 	return Shared(a) && Shared(b) && (a == b || strings.HasPrefix(a, strings.TrimSuffix(b, "/")+"/"))
 }
 
-// explainNew is Explain for a file to be made: only its folder may be missing.
+// explainNew is like Explain, for a file to be created: only its folder can be missing.
 func explainNew(disk FS, path string, err error) error {
 	if errors.Is(err, iofs.ErrNotExist) {
 		if dir := Dir(path); !there(disk, dir) {

@@ -21,7 +21,7 @@ func OpenRanges(ctx context.Context, path string) (*RangeFile, error) {
 	return &RangeFile{f, path}, nil
 }
 
-// ReadRange fills p from offset on. A file that ends before that is io.ErrUnexpectedEOF.
+// ReadRange fills p from offset on. A file that ends earlier gives io.ErrUnexpectedEOF.
 func (f *RangeFile) ReadRange(p []byte, offset int64) error {
 	n, err := f.ReadAt(p, offset)
 	switch {

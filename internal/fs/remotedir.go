@@ -21,8 +21,8 @@ const publishPatience = 5 * time.Minute
 // staleAge is the age at which a temporary folder counts as the remains of a killed process.
 const staleAge = 7 * 24 * time.Hour
 
-// checkRemote refuses a target that Commit can't or must not replace, and places without write
-// permission, before hours of work go into the folder.
+// checkRemote returns an error if Commit cannot or must not replace the target, or if its folder is
+// not writable, before hours of work go into the folder.
 func (d *OutDir) checkRemote(f *hdfs.FS, name string) error {
 	if name == "/" {
 		return &InputError{Msg: "is the root of the file system: give a folder below it"}

@@ -83,19 +83,20 @@ func Stat(path string) (iofs.FileInfo, error) { return here(path).Stat(path) }
 // RemoveAll removes a file, or a folder with everything in it. A missing one is no error.
 func RemoveAll(path string) error { return here(path).RemoveAll(path) }
 
-// Rename renames a file or folder within one file system, over an existing file.
+// Rename renames a file or folder within one file system. It replaces an existing file.
 func Rename(from, to string) error { return here(from).Rename(from, to) }
 
-// MkdirAll makes a folder and those above it, and waits until those that it has made are on disk.
+// MkdirAll creates a folder and its missing parents. They are durable when it returns.
 func MkdirAll(path string) error { return here(path).MkdirAll(path) }
 
-// MkdirMode is MkdirAll on this machine, with the mode of the folders made.
+// MkdirMode is like MkdirAll for local paths, with the mode of the created folders.
 func MkdirMode(path string, mode iofs.FileMode) error { return vfs.MkdirAll(vfs.OS, path, mode) }
 
-// CreateFile begins a file. Call Commit to publish it, and defer Abort to clean up.
+// CreateFile creates a file. The caller publishes it by Commit and defers Abort, which cleans up
+// after an error.
 func CreateFile(path string) (*OutFile, error) { return here(path).Create(path) }
 
-// WriteFile writes a whole file in one atomic step.
+// WriteFile writes a file in one atomic step.
 func WriteFile(path string, data []byte) error { return here(path).WriteFile(path, data) }
 
 // CreateDir begins a folder. What a killed process left at the working path is removed. It is
@@ -152,10 +153,11 @@ func NamesOn(disk FS, path string) (names []string, err error) {
 	return names, err
 }
 
-// Exists says whether something has this name; false if that can't be found out.
+// Exists reports whether a file or folder has this name. It returns false if that cannot be
+// determined.
 func Exists(path string) bool { return there(here(path), path) }
 
-// FolderBytes is the size of the files in a folder, as far as they can be listed.
+// FolderBytes returns the size of the files in a folder, as far as they can be listed.
 func FolderBytes(path string) (n int64) {
 	entries, _ := here(path).ReadDir(path)
 	for _, e := range entries {
@@ -166,7 +168,7 @@ func FolderBytes(path string) (n int64) {
 	return n
 }
 
-// Private takes all rights to a file or folder from everybody but its owner.
+// Private revokes all rights to a file or folder from everybody except its owner.
 func Private(path string) error {
 	disk := here(path)
 	info, err := disk.Stat(path)
@@ -180,16 +182,16 @@ func Private(path string) error {
 	return os.Chmod(path, mode)
 }
 
-// partPrefix begins the names of a folder's part files, as Hadoop's jobs write them.
+// partPrefix is the prefix of the names of part files in folders that Hadoop's jobs write.
 const partPrefix = "part-"
 
-// HasParts says whether path is a folder whose parts Open reads as one file.
+// HasParts reports whether path is a folder whose part files Open reads as one file.
 func HasParts(path string) bool {
 	names, err := ReadDirNames(path)
 	return err == nil && slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, partPrefix) })
 }
 
-// NoParts is the error for a folder without parts, where a file is wanted.
+// NoParts returns the error for a folder without part files, where a file is expected.
 func NoParts(dir string) error {
 	return &InputError{Path: dir, Msg: "is a directory without files part-*: give a file, or a pattern like DIR/*",
 		Err: syscall.EISDIR}
@@ -291,7 +293,7 @@ func partsOf(disk FS, dir string) (out []string, err error) {
 	return out, nil
 }
 
-// totalSize is the sum of the files' sizes; -1 if one is unknown.
+// totalSize returns the sum of the files' sizes, or -1 if one of them is unknown.
 func totalSize(disk FS, paths []string) (total int64, err error) {
 	for _, p := range paths {
 		info, err := disk.Stat(p)

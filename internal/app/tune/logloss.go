@@ -66,7 +66,7 @@ func (m *meter) lossOf(trained *model.Model, row uint32, scores []scoring.Scored
 	return l
 }
 
-// jackknifeLosses is jackknife with the log-loss as goal.
+// jackknifeLosses is jackknife with the log-loss as the goal.
 func (m *meter) jackknifeLosses(p Point, from, to int, group []int) (*Jackknife, error) {
 	var all [1 + Groups]logLoss
 	for f := from; f < to; f++ {

@@ -203,8 +203,8 @@ func (m *meter) cut(trained *model.Model, h *heldFold, rows [][]scoring.Scored) 
 		Tree: train.GroupsOf(trained.Tree, len(trained.Labels)), Rough: m.rough})
 }
 
-// replay reads the recorded predictions of a fold as ids of acc's labels. Class i of the class
-// set has id i. Slices are valid until the next row.
+// replay reads the recorded predictions of a fold as ids of acc's labels. Class i of the class set
+// has id i. The slices are valid until the next row.
 func (m *meter) replay(p Point, fold int, acc *measure.Accumulator, each func(row uint32, truth,
 	predicted, ranked []int32)) error {
 	_, rows := m.folds.split(fold)
@@ -257,7 +257,7 @@ func (m *meter) over(p Point, from, to int) (r measure.Result, err error) {
 }
 
 // jackknife measures the goal on the rows of folds from..to-1: on all of them, and without each
-// group of rows. group is by row.
+// group of rows. group maps a row to its group.
 func (m *meter) jackknife(p Point, from, to int, group []int) (*Jackknife, error) {
 	if m.goal.Probable {
 		return m.jackknifeLosses(p, from, to, group)

@@ -75,7 +75,7 @@ func (r record) has(path string) bool {
 	return err == nil
 }
 
-// free refuses a folder that holds something other than a search.
+// free returns an error if the folder holds something other than a search.
 func (r record) free() error {
 	names, err := fs.NamesOn(r.disk, r.dir)
 	names = slices.DeleteFunc(names, func(n string) bool { // half-written, by a killed search
@@ -120,7 +120,7 @@ func (id identity) same(other identity) bool {
 		id.Losses == other.Losses && id.Places == other.Places && id.Folds == other.Folds && id.Text == other.Text
 }
 
-// begin makes the folder, or checks that it holds the same search.
+// begin creates the folder, or returns an error if it holds another search.
 func (r record) begin(id identity, force bool) error {
 	path := r.join(searchFile)
 	var old identity
@@ -198,7 +198,7 @@ func (r *result) UnmarshalJSON(data []byte) error {
 	return errors.Join(json.Unmarshal(data, &r.Point), json.Unmarshal(data, &r.outcome))
 }
 
-// results reads the results of a rung's points on a fold; nil unless all exist.
+// results reads the results of points that share a training on a fold. It is nil unless all exist.
 func (r record) results(points []Point, fold int) ([]*result, error) {
 	var out []*result
 	for _, p := range points {
@@ -215,7 +215,7 @@ func (r record) results(points []Point, fold int) ([]*result, error) {
 	return out, nil
 }
 
-// keep writes a result. From then on the training counts as done.
+// keep writes a result. Its training counts as done from then on.
 func (r record) keep(one *result) error {
 	return r.writeJSON(r.file(one.Point, one.Fold, ".json"), one)
 }
@@ -360,8 +360,8 @@ func (r record) writeJSON(path string, v any) error {
 	return r.disk.WriteFile(path, append(data, '\n'))
 }
 
-// readJSON reads a file. there says whether it exists and could be read, even if its content is
-// invalid. A missing file is no error.
+// readJSON reads a file into v. there reports whether the file exists and could be read, even if
+// its content is invalid. A missing file is no error.
 func (r record) readJSON(path string, v any) (there bool, err error) {
 	data, err := fs.ReadFileOn(r.disk, path)
 	if errors.Is(err, os.ErrNotExist) {

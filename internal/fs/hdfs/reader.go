@@ -163,7 +163,7 @@ func (r *Reader) ReadAt(p []byte, offset int64) (int, error) {
 	return len(p), nil
 }
 
-// Close ends the reading and closes the file system.
+// Close ends reading and closes the file system.
 func (r *Reader) Close() error {
 	r.err, r.rest = os.ErrClosed, nil
 	if r.cancel != nil {
