@@ -30,8 +30,8 @@ type Problem struct {
 	// 0 stands for 1, the papers' objective. A block's own weights come first.
 	PositiveWeight float64
 
-	// Weight has a factor of C for each row, the same in all lanes. Each is above 0. A nil Weight
-	// stands for 1 everywhere.
+	// Weight holds a factor above 0 for each row, by which C is multiplied in all lanes. A nil
+	// Weight stands for 1 everywhere.
 	Weight []float64
 
 	// Kernel is the implementation of the inner loops. NewProblem takes the fastest that the CPU

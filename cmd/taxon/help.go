@@ -205,7 +205,8 @@ func groupOf(f *pflag.Flag) string {
 	return otherFlags
 }
 
-// writeFlags prints the flags of one group: name and value, then the folded usage.
+// writeFlags prints the flags of one group. Each has its name, the name of its value, and its
+// usage, which is wrapped.
 func writeFlags(w io.Writer, cmd *cobra.Command, title string, show func(*pflag.Flag) bool) {
 	const column = 24
 	byName := hasOptionsByName(cmd)

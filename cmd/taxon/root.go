@@ -353,7 +353,7 @@ func unknownVerb(root *cobra.Command, verb string) error {
 	return option.Errorf("unknown verb %q: see `taxon help`", verb)
 }
 
-// flagError words an error of pflag: which verb, which flag, what to do.
+// flagError turns an error of pflag into one that names the verb and the flag, and says what to do.
 func flagError(cmd *cobra.Command, err error) error {
 	verb := verbPath(cmd)
 	at, help := verb+": ", "taxon help "+verb

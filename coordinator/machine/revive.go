@@ -76,7 +76,8 @@ func readState(state []byte) (s codedState, err error) {
 // plan's.
 const maxPast = 1 << 24
 
-// expand expands the places. It fails if they are not those of the plan.
+// expand decodes the places of the values that the state refers to. It fails if the state was
+// written under another plan than p.
 func (s *codedState) expand(p *method.Plan) (err error) {
 	if s.jobState.Values, err = s.Values.expand(p); err != nil {
 		return err

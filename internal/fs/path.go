@@ -123,7 +123,8 @@ func explainNew(disk FS, path string, err error) error {
 	return Explain(path, err)
 }
 
-// there says whether something has this name; false if that can't be found out.
+// there reports whether the disk has a file or folder of this name. It returns false if that can't
+// be found out.
 func there(disk FS, name string) bool {
 	_, err := disk.Stat(name)
 	return err == nil

@@ -152,7 +152,8 @@ func NamesOn(disk FS, path string) (names []string, err error) {
 	return names, err
 }
 
-// Exists says whether something has this name; false if that can't be found out.
+// Exists reports whether there is a file or folder of this name. It returns false if that can't be
+// found out.
 func Exists(path string) bool { return there(here(path), path) }
 
 // FolderBytes is the size of the files in a folder, as far as they can be listed.
@@ -291,7 +292,7 @@ func partsOf(disk FS, dir string) (out []string, err error) {
 	return out, nil
 }
 
-// totalSize is the sum of the files' sizes; -1 if one is unknown.
+// totalSize returns the sum of the files' sizes in bytes. It is -1 if the size of one is unknown.
 func totalSize(disk FS, paths []string) (total int64, err error) {
 	for _, p := range paths {
 		info, err := disk.Stat(p)

@@ -26,7 +26,7 @@ const defaultMaxBytes = 2 << 30
 
 // Options configure a shard. The zero value means the defaults.
 type Options struct {
-	// MaxBytes is the budget for all values and their overhead, in bytes. Default 2 GiB.
+	// MaxBytes is the budget for all values and their overhead, in bytes. Zero stands for 2 GiB.
 	MaxBytes uint64
 
 	// Limits bound single requests.

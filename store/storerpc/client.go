@@ -34,12 +34,12 @@ type Options struct {
 	// Limits bound single requests, beside the limits of the shards.
 	Limits store.Limits
 
-	// Replicas is the number of copies of each value, 1 to 8 and at most the number of shards.
-	// Default 1.
+	// Replicas is the number of copies of each value, 1 to 8 and at most the number of shards. Zero
+	// stands for 1.
 	Replicas int
 
 	// Patience is how long a call tries a shard that is away before it fails with
-	// store.ErrUnavailable. Default 20 s. A negative patience means a single try.
+	// store.ErrUnavailable. Zero stands for 20 s. A negative patience means a single try.
 	Patience time.Duration
 }
 

@@ -69,7 +69,8 @@ func (r record) state(p Point, fold int) string {
 // checkpoint returns the folder of a job's checkpoint.
 func (r record) checkpoint(job string) string { return r.join(statesDir, job) }
 
-// has says whether something has this name; false if that can't be found out.
+// has reports whether there is a file or folder of this name. It returns false if that can't be
+// found out.
 func (r record) has(path string) bool {
 	_, err := r.disk.Stat(path)
 	return err == nil
@@ -198,7 +199,7 @@ func (r *result) UnmarshalJSON(data []byte) error {
 	return errors.Join(json.Unmarshal(data, &r.Point), json.Unmarshal(data, &r.outcome))
 }
 
-// results reads the results of a rung's points on a fold; nil unless all exist.
+// results reads the results of a rung's points on a fold. It returns nil unless all of them exist.
 func (r record) results(points []Point, fold int) ([]*result, error) {
 	var out []*result
 	for _, p := range points {

@@ -25,13 +25,16 @@ import (
 
 // Options say which cluster is called and how.
 type Options struct {
-	Verb string // prefix of errors
-	// HOST:PORT, or the file in which the coordinator says where it is
+	// Verb is the prefix of errors.
+	Verb string
+	// Coordinator is HOST:PORT, or the file in which the coordinator writes its address.
 	Coordinator string
 	Security    secure.Options
-	Patience    time.Duration // how long a silent coordinator is called
-	Tell        progress.Reporter
-	Describe    Describe // describes gathered models
+	// Patience is how long calls to a coordinator that does not answer are repeated.
+	Patience time.Duration
+	Tell     progress.Reporter
+	// Describe describes the models that are copied from the cluster.
+	Describe Describe
 }
 
 // Timeout bounds a single call.

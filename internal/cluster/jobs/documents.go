@@ -18,14 +18,14 @@ import (
 // Status is the document of `taxon status --json`.
 type Status struct {
 	Job         string      `json:"job"`
-	Owner       string      `json:"owner,omitempty"` // who submitted it, by certificate or token
+	Owner       string      `json:"owner,omitempty"` // the submitter, by certificate or token
 	Name        string      `json:"name,omitempty"`
 	State       string      `json:"state"`
 	Method      string      `json:"method"`
-	Options     jsonOptions `json:"options"`                  // as they were given, or by default
+	Options     jsonOptions `json:"options"`                  // given ones and defaults
 	Submitted   string      `json:"submitted"`                // RFC 3339, UTC
-	Started     string      `json:"started,omitempty"`        // empty: not yet
-	Ended       string      `json:"ended,omitempty"`          // empty: not yet
+	Started     string      `json:"started,omitempty"`        // empty before that
+	Ended       string      `json:"ended,omitempty"`          // empty before that
 	StoppedBy   string      `json:"stopped_by,omitempty"`     // of a job that has ended
 	Weights     string      `json:"weights_sha256,omitempty"` // of a job that is done
 	Phase       string      `json:"phase"`
@@ -254,7 +254,7 @@ type LogLine struct {
 	Sweep   uint32 `json:"sweep"`
 	Step    uint32 `json:"step"`
 	Task    uint32 `json:"task"`
-	Attempt uint32 `json:"attempt"` // 0: about no task
+	Attempt uint32 `json:"attempt"` // 0 if the line is about no task
 	Worker  string `json:"worker,omitempty"`
 }
 

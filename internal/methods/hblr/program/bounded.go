@@ -70,8 +70,8 @@ func (k *task) boundedLeaves(ctx context.Context, b *solver.Block, before []floa
 // (internal/methods/hblr/solver.Bounded.Share).
 type share struct{ tau, pull []float64 }
 
-// solveBounded solves a block's leaves. It writes bounds on the curvature of their losses to bound,
-// and adds their shares to shares unless these are nil.
+// solveBounded solves a block's leaves. It writes bounds on the curvature of their losses to bound.
+// It adds the leaves' terms to the sums in shares. A nil shares is left out.
 func (j *job) solveBounded(ctx context.Context, s *solver.Full, b *solver.Block, w, sigma, bound []float64,
 	tolerance float64, sums method.Sums, shares *share) error {
 	if j.full {

@@ -21,12 +21,13 @@ const (
 
 // Families of values.
 const (
-	// values of blocks: duals and working set, or v of a smooth loss
+	// Dual holds the values of blocks: duals and working set, or v with the logistic loss.
 	Dual = "dual"
 
 	// V holds a block's contributions to the parents of its terminals, cut by ranges.
 	V = "v"
-	X = "x" // values of ranges: the internals' vectors
+	// X holds the values of ranges: the internals' vectors.
+	X = "x"
 )
 
 // Figures of a task, in the order of method.Sums.
