@@ -49,7 +49,8 @@ func newLogisticSolver(p *Problem) *logisticSolver {
 	return e
 }
 
-// Newton's method for the logistic loss. Constants change the path, never the optimum.
+// These constants determine the steps of Newton's method for the logistic loss. They change the
+// path, never the optimum.
 const (
 	// conjugateSteps and conjugateShare end the conjugate gradients of a step, by their number
 	// and by the residual's share of the gradient.

@@ -18,7 +18,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Engines of --engine.
+// These are the values of --engine.
 const (
 	engineEmbedded  = "embedded"
 	engineMapReduce = "mapreduce"

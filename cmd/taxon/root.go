@@ -107,7 +107,7 @@ func (a *app) printTable(document any, rows [][]string, none string) error {
 	})
 }
 
-// Groups of verbs, as `taxon help` shows them.
+// These are the groups of verbs, as `taxon help` shows them.
 const (
 	groupStart   = "start"
 	groupModel   = "model"

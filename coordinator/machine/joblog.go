@@ -16,7 +16,7 @@ const maxLogLines = 1000
 // maxLineBytes bounds the text of a line, because errors come from workers.
 const maxLineBytes = 2000
 
-// Levels of log lines.
+// These are the levels of log lines.
 const (
 	levelInfo  = "info"
 	levelWarn  = "warn"

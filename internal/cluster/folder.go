@@ -18,7 +18,7 @@ type Folder struct {
 	own *regexp.Regexp
 }
 
-// The kinds of folders.
+// These are the kinds of folders.
 var (
 	coordinatorFolder = Folder{"a coordinator", []string{identityName, "journal"},
 		regexp.MustCompile(`^(journal\.lock|spool)$`)}

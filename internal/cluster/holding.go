@@ -25,7 +25,7 @@ type Holding struct {
 	values, bytes atomic.Uint64
 }
 
-// These are what a shard may implement beside store.Shard.
+// These are interfaces that a shard may implement beside store.Shard.
 type (
 	// roomReporter returns the free bytes, and how many must be free for the shard to accept
 	// writes.

@@ -348,7 +348,7 @@ func kindOf(s string) (taxonomy.Kind, bool) {
 	return 0, false
 }
 
-// The same types without their methods, for encoding.
+// These are the same types without their methods, for encoding.
 type (
 	plainReport  Report
 	plainOptions Options

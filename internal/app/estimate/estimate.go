@@ -21,7 +21,7 @@ import (
 // taskSeconds is the cost of a task without work, in seconds: lease, run and commit.
 const taskSeconds = 300e-6
 
-// Assumptions about a cluster, which are not measured.
+// These are assumptions about a cluster, which are not measured.
 const (
 	// linkBytes is the bandwidth of the link of each worker and each store, in bytes per second (10
 	// Gbit/s).

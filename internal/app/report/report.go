@@ -43,7 +43,7 @@ type Summary struct {
 	Instances int    `json:"instances,omitempty"`
 }
 
-// The tasks of models, as model hubs name them.
+// These are the tasks of models, as model hubs name them.
 const (
 	tableTask = "tabular-classification"
 	textTask  = "text-classification"

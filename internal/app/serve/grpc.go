@@ -167,7 +167,7 @@ func (r *reply) add(bytes int) error {
 // end releases the memory of the answer.
 func (r *reply) end() { r.room.release(r.bytes) }
 
-// Bytes of the message of a label without its texts, and of an instance.
+// These are the bytes of the messages of a label, without its texts, and of an instance.
 const (
 	labelBytes    = 16
 	instanceBytes = 8

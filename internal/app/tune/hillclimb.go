@@ -422,7 +422,7 @@ func (c *hillClimb) refine(ctx context.Context) error {
 	return nil
 }
 
-// Classes of options, in the order in which they are refined.
+// These are the classes of options, in the order in which they are refined.
 const (
 	ofTexts  = iota // text options, which change the features
 	withCost        // options that are varied together with C

@@ -36,7 +36,7 @@ func recordIn(ctx context.Context, dir string) record {
 	return record{fs.For(context.WithoutCancel(ctx), dir), dir}
 }
 
-// Names within the folder of a search.
+// These are the names of files and folders within the folder of a search.
 const (
 	// searchFile holds the identity of the search.
 	searchFile = "search.json"

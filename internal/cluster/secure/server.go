@@ -21,7 +21,7 @@ import (
 	"taxon/internal/cluster/release"
 )
 
-// Limits of every connection.
+// These are the limits of every connection.
 const (
 	// MaxMessageBytes bounds a received message. The largest are job specifications with the
 	// names of some hundred thousand labels (tens of MB), and their plans.

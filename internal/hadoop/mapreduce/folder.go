@@ -29,7 +29,7 @@ func (d folder) index(n uint32) string       { return fs.Join(d.step(n), indexFi
 func (d folder) runs() string                { return d.join("runs") }
 func (d folder) run(id string) string        { return d.join("runs", id) }
 
-// Names within the folders of steps and runs.
+// These are the names of files within the folders of steps and runs.
 const (
 	indexFile = "index"
 	linesFile = "lines" // input of the map tasks

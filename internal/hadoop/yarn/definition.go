@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The roles of the processes, which are the components' names, in the order of starting.
+// These are the roles of the processes, which are the components' names, in the order of starting.
 const (
 	Coordinator = "coordinator"
 	Store       = "store"
@@ -20,7 +20,7 @@ const (
 // Roles lists the roles.
 func Roles() []string { return []string{Coordinator, Store, Worker} }
 
-// Names in a container's working folder.
+// These are the names of files in a container's working folder.
 const (
 	programName = "taxon"
 	runName     = "run.json"

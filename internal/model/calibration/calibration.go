@@ -13,7 +13,7 @@ import (
 	"sort"
 )
 
-// The kinds of calibration.
+// These are the kinds of calibration.
 const (
 	// Temperature multiplies scores by a number and, where classes are judged one by one, shifts
 	// them.

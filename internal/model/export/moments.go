@@ -12,7 +12,7 @@ import (
 	"taxon/internal/model/scoring"
 )
 
-// The parts of a model with precisions that can be exported.
+// These are the parts of a model with precisions that can be exported.
 const (
 	// Mean is the weights, written by TextExporter.
 	Mean = "mean"

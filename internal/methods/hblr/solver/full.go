@@ -17,7 +17,7 @@ type Full struct {
 	logs []float64
 }
 
-// The solve of one leaf. These constants change the path, never the optimum.
+// These constants determine how one leaf is solved. They change the path, never the optimum.
 const (
 	fullRounds = 500
 	// settling is a bound on changes: one below it that no longer shrinks is due to rounding.

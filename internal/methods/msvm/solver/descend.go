@@ -9,7 +9,7 @@ import (
 	"taxon/mapper"
 )
 
-// A solve aims at a gap of the duals.
+// These constants say at which gap of the duals a solve aims, and bound its time.
 const (
 	// A solve aims at aimShare times the gap that it began with, or at aimOfGap times the gap to
 	// reach if that is greater.

@@ -70,7 +70,7 @@ func (s *Solver) turn(aim float64, sums *Sums) (left float64) {
 // index.
 type pair struct{ n, a, at int }
 
-// Steps of the signs of a part of the tree.
+// These constants bound the Newton steps in the signs of a part of the tree.
 const (
 	maxSignPasses = 60
 	maxHalvings   = 40

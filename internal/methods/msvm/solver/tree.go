@@ -45,7 +45,7 @@ type Tree struct {
 // Form says what R, and the choices of an instance, are. Type Tree describes the forms.
 type Form uint8
 
-// Forms.
+// These are the forms.
 const (
 	Paths Form = iota
 	Transfer

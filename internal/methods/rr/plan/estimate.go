@@ -12,8 +12,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Numbers of the estimate, in bytes unless the comment says otherwise. docs/deploy.md compares the
-// estimates with measurements.
+// These are the numbers of the estimate, in bytes unless the comment says otherwise. docs/deploy.md
+// compares the estimates with measurements.
 const (
 	// slotBytesPerFeature is what a slot takes for each feature: the mapper's tile, sixteen
 	// parents, and the walk to them.
@@ -63,17 +63,17 @@ const (
 	bytesPerDense = 5.25
 )
 
-// Seconds of one core. visitSeconds is for one nonzero and one class, in all passes of a sweep.
-// byteSeconds is for a byte that a sweep writes: it is encoded, stored, read and reduced. The smooth
-// ones are the logistic loss's, which has exponentials and dense values. go run ./test/bench/scaling
-// compares them with measurements.
+// These are seconds of one core. visitSeconds is for one nonzero and one class, in all passes of a
+// sweep. byteSeconds is for a byte that a sweep writes: it is encoded, stored, read and reduced.
+// The smooth ones are the logistic loss's, which has exponentials and dense values. go run
+// ./test/bench/scaling compares them with measurements.
 const (
 	visitSeconds, byteSeconds             = 0.7e-9, 37e-9
 	smoothVisitSeconds, smoothByteSeconds = 3e-9, 3e-9
 )
 
-// Usual numbers of sweeps to a gap of 1e-2, with the hinges, with the logistic loss, and without
-// internals.
+// These are the usual numbers of sweeps to a gap of 1e-2, with the hinges, with the logistic loss,
+// and without internals.
 const (
 	sweeps       = 16
 	smoothSweeps = 8

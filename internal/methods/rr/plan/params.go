@@ -2,7 +2,7 @@ package plan
 
 import "taxon/coordinator/method"
 
-// The lists of items, and the operations on them.
+// These are the lists of items, and the operations on them.
 const (
 	// Blocks is the list of the blocks of at most sixteen terminals.
 	Blocks = 0
@@ -19,7 +19,7 @@ const (
 	OpEmitReduce = "emit_reduce"
 )
 
-// Families of values.
+// These are the families of values.
 const (
 	// Dual holds the values of blocks: duals and working set, or v with the logistic loss.
 	Dual = "dual"
@@ -30,7 +30,7 @@ const (
 	X = "x"
 )
 
-// Figures of a task, in the order of method.Sums.
+// These are the figures of a task, in the order of method.Sums.
 const (
 	SumPrimal   = iota // share of P(W)
 	SumDual            // share of D(a)
