@@ -207,7 +207,7 @@ func (t *system) solve(e *logisticSolver, active uint16, norm [Lanes]float64, su
 	t.Solve(t, conjugateSteps)
 }
 
-// Multiply is conjugate.System's.
+// Multiply implements conjugate.System.
 func (t *system) Multiply(g *conjugate.Gradients) {
 	e := t.e
 	if g.Steps > 0 {
@@ -229,7 +229,7 @@ func (t *system) Multiply(g *conjugate.Gradients) {
 	}
 }
 
-// Advance is conjugate.System's.
+// Advance implements conjugate.System.
 func (t *system) Advance(g *conjugate.Gradients) {
 	for l, x := range g.Alpha {
 		t.alpha[l] = float32(x)

@@ -154,7 +154,7 @@ func (p *Problem) Total() (n float64) {
 // again for the next one. What it returns shares no memory with it.
 type Solver interface {
 	// Solve improves the block's state warm by some epochs, then runs a full pass if o.Price is
-	// set. A nil warm is a fresh block. The only error is that of a cancelled ctx.
+	// set. A nil warm is a fresh block. It returns an error only if ctx is cancelled.
 	Solve(ctx context.Context, b *Block, warm *State, o Options) (*Result, error)
 	// Weights returns the lanes' final float32 weights y + v as overrides of their parents',
 	// rounded as they were for the certificate.

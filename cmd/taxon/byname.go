@@ -149,8 +149,8 @@ func optionNames(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// badValue returns the error of the flag or option whose value is impossible, or nil: of an option given by --x
-// that of the option.
+// badValue returns the error of the flag or option whose value is impossible, or nil. For an option
+// given by --x it is the error of the option's value.
 func badValue(err error) *pflag.InvalidValueError {
 	var bad, inner *pflag.InvalidValueError
 	if !errors.As(err, &bad) {

@@ -425,7 +425,7 @@ func (a *app) flagErrors(validate func() error) func(*cobra.Command, error) erro
 	}
 }
 
-// leaveUnfit reports whether an invalid value is that of an option that the method lacks. The
+// leaveUnfit reports whether an invalid value belongs to an option that the method lacks. The
 // validation reports it, because no other value would be valid either.
 func leaveUnfit(cmd *cobra.Command, err error) bool {
 	bad := badValue(err)

@@ -155,9 +155,9 @@ type (
 		Err       string
 		OlderKept bool
 	}
-	// Loaded is the result of a LoadJob action. State is that of the job's last checkpoint, whose
-	// values are back in the store. It is empty if there is no checkpoint. Err is empty if the
-	// action succeeded.
+	// Loaded is the result of a LoadJob action. State is the state in the job's last checkpoint,
+	// whose values are back in the store. It is empty if there is no checkpoint. Err is empty if
+	// the action succeeded.
 	Loaded struct {
 		Job   string
 		State []byte

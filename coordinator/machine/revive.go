@@ -158,7 +158,7 @@ func (s *codedState) keepSteps() []uint32 {
 	return sortedSteps(steps)
 }
 
-// of reports whether the values are those of a plan.
+// of reports whether the values belong to a plan.
 func (v values) of(p *method.Plan) bool {
 	for _, family := range p.Variables {
 		versions := v[family.Name]

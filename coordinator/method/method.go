@@ -42,7 +42,7 @@ type Method interface {
 	// Options are the method's own, in addition to JobOptions. An option with the name of another
 	// method's has the same kind and group.
 	Options() []Option
-	// Traits returns the traits of jobs with such options.
+	// Traits returns the traits of jobs with the given options.
 	Traits(*taxonv1.Options) Traits
 	// Check returns the reasons why the problem can't be trained, all joined, or nil if it can. The
 	// values of the options agree with their declarations.
@@ -221,8 +221,8 @@ func Finite(d Driver) bool {
 // State is a driver between two steps, as JSON: what a checkpoint holds of it.
 type State = json.RawMessage
 
-// Driver is the scalar part of a method's iteration: which step is next, with what
-// parameters. It is deterministic, and not for several goroutines.
+// Driver is the scalar part of a method's iteration: which step is next, with what parameters. It
+// is deterministic. Only one goroutine may use it at a time.
 type Driver interface {
 	// Next decides on the next step, when no step is running. It returns false if the job has
 	// nothing left to do.
@@ -259,7 +259,7 @@ type WarmStarter interface {
 	WarmStart(families []string)
 }
 
-// Traits are what callers know of a method besides its plans. The zero value is that of a method
+// Traits are what callers know of a method besides its plans. The zero value describes a method
 // that trains the nodes of a structure jointly, into models of the zero Form.
 type Traits struct {
 	// Form is what a model's records hold and how it predicts.

@@ -22,7 +22,8 @@ type whole interface {
 	Abort()
 }
 
-// HalfWritten says whether a name is that of a file on its way to another name, which it returns.
+// HalfWritten reports whether a name is the temporary name of a file that is being written. It also
+// returns the final name.
 func HalfWritten(name string) (target string, ok bool) { return vfs.HalfWritten(name) }
 
 // Write implements io.Writer. Errors name the path as the user gave it.

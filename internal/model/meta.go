@@ -17,7 +17,7 @@ import (
 )
 
 // Options are the options of the training. Own holds those that only the method and the trainer
-// know. Their names are those of the command line, with underscores for hyphens.
+// know. They are named as on the command line, with underscores for hyphens.
 type Options struct {
 	Method string `json:"method"`
 	Loss   string `json:"loss,omitempty"`
@@ -71,7 +71,7 @@ func (d DataInfo) MultiLabel() bool {
 	return float64(d.Positives) > maxSingleLabel*float64(d.Instances)
 }
 
-// Report holds the figures of a finished training. Its JSON keys are those of `train --json`.
+// Report holds the figures of a finished training. It has the JSON keys of `train --json`.
 type Report struct {
 	Method    string `json:"method"`
 	Instances int    `json:"instances"`

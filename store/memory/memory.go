@@ -296,7 +296,7 @@ func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	return values, nil
 }
 
-// List implements store.Store. Its memory is that of one step's descriptions.
+// List implements store.Store. It takes the memory of one step's descriptions.
 func (s *Store) List(ctx context.Context, job string, yield func(store.Info) error) error {
 	if job != "" {
 		if err := store.ValidateJob(job); err != nil {

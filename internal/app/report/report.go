@@ -116,7 +116,7 @@ type levelPair struct{ What, Features string }
 // other is a model to compare with.
 type other struct {
 	Name string
-	// Result is that of this model, with the tests against the other.
+	// Result holds the measures of this model, with the tests against the other.
 	Result *measure.Result
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 // streamWindow is the number of bytes of a message that may arrive before its call reads them.
-// connWindow is that of all calls of a connection together.
+// connWindow is the number for all calls of a connection together.
 const (
 	streamWindow = 64 << 10
 	connWindow   = 1 << 20

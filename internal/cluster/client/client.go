@@ -75,8 +75,8 @@ func (c *Client) Close() {
 	c.forget()
 }
 
-// Fail words a call's error for the user and gives it an exit status: 2 if the command line is
-// wrong.
+// Fail turns a call's error into a message for the user, and gives it an exit status: 2 if the
+// command line is wrong.
 func (c *Client) Fail(err error) error {
 	if err == nil || jobs.IsCancelled(err) {
 		return err

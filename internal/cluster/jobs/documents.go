@@ -55,13 +55,13 @@ type Status struct {
 	Error      string   `json:"error"`
 	// WaitsFor says why a running job makes no progress.
 	WaitsFor string `json:"waits_for,omitempty"`
-	// Report is that of a finished job.
+	// Report is the training's report. It is nil until the job is finished.
 	Report *model.Report `json:"report"`
 
 	CapsBefore []model.PastCaps `json:"caps_before,omitempty"`
 }
 
-// Tasks are those of the present step. Retried counts over the whole job.
+// Tasks counts the tasks of the current step. Retried counts over the whole job.
 type Tasks struct {
 	Done    uint32 `json:"done"`
 	Running uint32 `json:"running"`

@@ -160,9 +160,9 @@ func tokenCaller(token string) string {
 }
 
 const (
-	// tokenEnding is the ending of a caller's file, ROLE.token. serverEnding is that of a server's
-	// file, which has the hashes of all tokens, and only its own in plain. So the file of a store
-	// gives a thief no more than the store's role.
+	// tokenEnding is the ending of a caller's file, ROLE.token. serverEnding is the ending of a
+	// server's file, which has the hashes of all tokens, and only its own in plain. So the file of
+	// a store gives a thief no more than the store's role.
 	tokenEnding  = ".token"
 	serverEnding = ".tokens"
 	// previousEnding is the ending of the file with the hash of the token before the last renewal.

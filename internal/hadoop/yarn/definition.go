@@ -36,7 +36,7 @@ type Size struct {
 
 // Spec describes a cluster to start.
 type Spec struct {
-	// Name is that of the service.
+	// Name is the name of the service.
 	Name string
 	// Queue is YARN's default if it is empty.
 	Queue string
@@ -52,7 +52,7 @@ type Spec struct {
 	Run string
 	// Files are further files, by role and name. The empty role stands for all roles.
 	Files map[string]map[string]string
-	// Principal is that of Kerberos. It is empty without Kerberos.
+	// Principal is the Kerberos principal. It is empty without Kerberos.
 	Principal string
 	// Keytab is a path in HDFS.
 	Keytab string

@@ -52,7 +52,7 @@ func DefaultRule(m *model.Model) Rule {
 // Options configure a Predictor.
 type Options struct {
 	Rule Rule
-	// Cutoff is that of Threshold.
+	// Cutoff is the score above which Threshold predicts a terminal.
 	Cutoff float64
 	// Top is the number of best terminals to return per instance, at least 1. Fewer are returned if
 	// there are fewer.

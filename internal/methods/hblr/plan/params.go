@@ -223,7 +223,7 @@ const (
 	JointSearch JointMode = "search" // computes the scores at the end of the step
 )
 
-// NeedsOffset reports whether the step reads the offsets, which are those of the stored leaves.
+// NeedsOffset reports whether the step reads the offsets, which belong to the stored leaves.
 func (p *Joint) NeedsOffset() bool {
 	return p.Mode == JointNewton || p.Mode == JointSearch && p.Slope
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // sigma reads the square roots of the variances of a block's leaves. Before the first solve they
-// are those of the prior.
+// follow from the prior.
 func (k *task) sigma(ctx context.Context, b *solver.Block) (sigmas, error) {
 	j, lanes := k.job, len(b.Positive)
 	v, err := k.own(ctx, params.Sigma, 0, j.columns*lanes, func() []float64 {

@@ -205,7 +205,7 @@ func (h *hessian) Multiply(of *conjugate.Gradients) {
 	h.Bend(of, 1)
 }
 
-// Advance is conjugate.System's.
+// Advance implements conjugate.System.
 func (h *hessian) Advance(of *conjugate.Gradients) {
 	h.Vectors.Advance(of, 1)
 	of.Next[0] = h.divide()

@@ -36,8 +36,8 @@ const (
 	// rowsPerPositive is the number of rows for each positive that have served a class and left
 	// features in the internals above it.
 	rowsPerPositive = 7
-	// bytesPerRow, bytesPerDual and bytesPerEntry are those of a stored working set, dual and entry
-	// of a v_n, which has most features of its support vectors.
+	// bytesPerRow, bytesPerDual and bytesPerEntry are the bytes of a row of a stored working set,
+	// of a dual, and of an entry of a v_n, which has most features of its support vectors.
 	bytesPerRow   = 2.5
 	bytesPerDual  = 4
 	bytesPerEntry = 3

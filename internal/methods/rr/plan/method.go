@@ -107,7 +107,7 @@ func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
 	return s, err
 }
 
-// settings are those of a job whose options have been checked.
+// settings returns the settings of a job whose options have been checked.
 func settings(spec *taxonv1.JobSpec) Settings {
 	s, _ := SettingsOf(spec.GetOptions())
 	return s

@@ -96,7 +96,7 @@ type Emit struct {
 	Beta float64 `json:",omitempty"`
 }
 
-// Plan is a problem cut into blocks and feature ranges: method.Plan.Detail. Node numbers are those
+// Plan is a problem cut into blocks and feature ranges: method.Plan.Detail. Nodes have the numbers
 // of taxonomy.Tree.
 type Plan struct {
 	// BlockTerminals lists the terminals of all blocks, one block after the other. Block b holds
