@@ -162,7 +162,7 @@ func badValue(err error) *pflag.InvalidValueError {
 	return bad
 }
 
-// declaredByName are the names of the options without a flag that verbs define, beside the methods' own.
+// declaredByName are the names of the options without a flag that verbs define, in addition to the methods' own.
 var declaredByName = sync.OnceValue(func() map[string]bool {
 	f := pflag.NewFlagSet(byNameFlag, pflag.ContinueOnError)
 	rareTableOptions(f, new(table.Options))
@@ -174,7 +174,7 @@ var declaredByName = sync.OnceValue(func() map[string]bool {
 	return names
 })
 
-// hasNoFlag says whether users give an option by --x.
+// hasNoFlag reports whether users give an option by --x.
 func hasNoFlag(name string) bool {
 	if p := registry.Option(name); p != nil {
 		return !p.Common && name != method.WarmStart.Name

@@ -16,7 +16,7 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// usual lists, for verbs with many flags, the flags that the help shows beside those that all verbs
+// usual lists, for verbs with many flags, the flags that the help shows besides those that all verbs
 // have: for train twenty in all. --all shows the others too.
 var usual = map[string][]string{"train": usualOfTraining, "submit": slices.Concat(usualOfTraining,
 	[]string{"coordinator", "wait", "job", "name"}),

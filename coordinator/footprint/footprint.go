@@ -73,7 +73,7 @@ func Store(e method.Estimate, stores, slots uint32) uint64 {
 type Memory struct {
 	Data    uint64 `json:"data_bytes"`    // mapped instances
 	State   uint64 `json:"state_bytes"`   // values in the store, and those that are kept decoded
-	Scratch uint64 `json:"scratch_bytes"` // of all threads
+	Scratch uint64 `json:"scratch_bytes"` // working memory of all threads
 	Process uint64 `json:"process_bytes"` // the program itself, and garbage not yet collected
 	Total   uint64 `json:"total_bytes"`
 	Least   uint64 `json:"least_bytes"` // total of the same trainings in the mode Spill
@@ -87,7 +87,7 @@ type Mode int
 const (
 	Cached  Mode = iota // what tasks wrote is kept decoded, and garbage may grow
 	Compact             // nothing is kept decoded, and garbage is collected often
-	Spill               // and the store's values lie in files
+	Spill               // as Compact, and the store's values are in files
 )
 
 // These bound the garbage of a training in one process. Normally there is as much garbage as live
@@ -101,7 +101,7 @@ const (
 	densePercent = 20
 	tightPercent = 10
 	lateShare    = 0.5
-	spillBytes   = 256 << 20 // of a store whose values lie in files
+	spillBytes   = 256 << 20 // memory of a store whose values are in files
 )
 
 // Garbage returns how much garbage a training may leave, as a percentage of its live memory. It is 0

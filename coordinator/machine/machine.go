@@ -239,8 +239,8 @@ var (
 )
 
 // Step applies one event to the state and returns the actions that the caller must carry out, in
-// order. An event that is refused changes nothing and yields a Refused action. A now that is
-// earlier than that of a previous call counts as the latter.
+// order. An event that is refused changes nothing and yields a Refused action. If now is earlier
+// than in a previous call, Step takes the now of that call instead.
 func (m *Machine) Step(now Tick, e Event) []Action {
 	m.now, m.out = max(now, m.now), nil
 	var err error

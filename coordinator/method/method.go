@@ -62,8 +62,9 @@ type Plan struct {
 	Variables []Variable // their names are unique
 	Sums      []Sum      // the figures that each task reports, in this order
 
-	Nodes, Terminals, Internals int // of the tree or graph
-	// Rooted is Traits.Rooted, from which workers build the same tree. registry.Prepare sets it.
+	Nodes, Terminals, Internals int // numbers of nodes in the tree or graph
+	// Rooted is the method's Traits.Rooted. Workers need it to build the same tree.
+	// registry.Prepare sets it.
 	Rooted bool
 	// Detail is what the method's workers need besides the specification, in the method's own
 	// encoding (Encode).
@@ -143,7 +144,7 @@ func (p *Plan) Check(s Sums) error {
 	return nil
 }
 
-// Finite says whether all figures are numbers that can be added up.
+// Finite reports whether all figures are numbers that can be added up.
 func (s Sums) Finite() bool {
 	for _, x := range s {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -170,9 +171,9 @@ type Tasks struct {
 	Items  int    // list of items
 	First  uint32
 	Count  uint32
-	Params json.RawMessage `json:",omitempty"` // of the operation, for all tasks alike (Encode)
+	Params json.RawMessage `json:",omitempty"` // the operation's, the same for all tasks (Encode)
 	Reads  []Read          `json:",omitempty"`
-	Writes []string        `json:",omitempty"` // families that the tasks write values of
+	Writes []string        `json:",omitempty"` // variables of which the tasks write values
 	// Timed says that the time of a task predicts the time of the item's next task.
 	Timed bool `json:",omitempty"`
 	// Late are the parameters of a task that no worker has when the time is up; see Driver.TimeUp.
@@ -188,8 +189,8 @@ type Read struct {
 	All bool `json:",omitempty"`
 }
 
-// CheckStep says why a driver can't go on with a step: its parameters are no numbers, or it is not
-// one of the plan's, as the driver's state was made up by somebody.
+// CheckStep returns the reason why a driver can't go on with a step: parameters that are not
+// finite, or tasks that do not fit the plan, because somebody made up the driver's state.
 func (p *Plan) CheckStep(s *Step) error {
 	for _, t := range s.Tasks {
 		if string(t.Params) == notFinite || string(t.Late) == notFinite {
@@ -207,7 +208,7 @@ func (p *Plan) CheckStep(s *Step) error {
 	return nil
 }
 
-// Finite says whether a driver can be written into a checkpoint: all its numbers are finite, its
+// Finite reports whether a driver can be written into a checkpoint: all its numbers are finite, its
 // certificate's and its report's included.
 func Finite(d Driver) bool {
 	p := d.Progress()
@@ -449,7 +450,7 @@ func Restore[T any, S ~uint8](s State, state *T, stage *S, last S) error {
 	return nil
 }
 
-// ByCriteria says whether a job that stopped for this reason might continue with other stopping
+// ByCriteria reports whether a job that stopped for this reason might continue with other stopping
 // criteria.
 func ByCriteria(reason string) bool {
 	return reason == StoppedByGap || reason == StoppedByMaxSweeps || reason == StoppedByMaxTime

@@ -231,7 +231,7 @@ func (p *Option) WireKey() string {
 	return strings.ReplaceAll(p.Name, "-", "_")
 }
 
-// Idle says whether another value than the default would be refused or have no effect, given the
+// Idle reports whether another value than the default would be refused or have no effect, given the
 // structure and the values of the other options.
 func (p *Option) Idle(on Structure, values map[string]string) bool {
 	if p.Learns {
@@ -318,7 +318,7 @@ func (p *Option) Goes(o *taxonv1.Options) bool {
 	return !ok || (&Option{Name: name}).Of(o) == value
 }
 
-// HasEffect says whether another value would change anything in a job.
+// HasEffect reports whether another value would change anything in a job.
 func (p *Option) HasEffect(spec *taxonv1.JobSpec) bool {
 	if !p.Goes(spec.GetOptions()) {
 		return false

@@ -68,7 +68,7 @@ func ReadPlace(ctx context.Context, path string) (Place, error) {
 	return p, nil
 }
 
-// Announcer writes to a file where a coordinator is.
+// Announcer writes the address of a coordinator to a file.
 type Announcer struct {
 	// Path is the path of the file.
 	Path string

@@ -184,7 +184,7 @@ func Private(path string) error {
 // partPrefix begins the names of a folder's part files, as Hadoop's jobs write them.
 const partPrefix = "part-"
 
-// HasParts says whether path is a folder whose parts Open reads as one file.
+// HasParts reports whether path is a folder whose parts Open reads as one file.
 func HasParts(path string) bool {
 	names, err := ReadDirNames(path)
 	return err == nil && slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, partPrefix) })
@@ -266,7 +266,7 @@ func match(disk FS, pattern string, files bool) (out []string, err error) {
 	return out, nil
 }
 
-// leadsToDir says whether an entry is a folder or a link to one.
+// leadsToDir reports whether an entry is a folder or a link to one.
 func leadsToDir(disk FS, path string, e iofs.DirEntry) bool {
 	if e.Type()&iofs.ModeSymlink == 0 {
 		return e.IsDir()

@@ -123,8 +123,8 @@ type Report struct {
 	Own map[string]json.RawMessage `json:"-"`
 }
 
-// Better is a sweep with a better certificate than that of the written weights, which are of a
-// later sweep.
+// Better is an earlier sweep whose certificate is better than the certificate of the written
+// weights.
 type Better struct {
 	Sweep int     `json:"sweep"`
 	Gap   float64 `json:"gap"`

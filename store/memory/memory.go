@@ -17,7 +17,7 @@ import (
 	"taxon/store"
 )
 
-// overheadBytes is what a value costs beside its data: map entry, key, slice header. It is counted
+// overheadBytes is what a value costs besides its data: map entry, key, slice header. It is counted
 // so that many tiny values can't outgrow the budget.
 const overheadBytes = 192
 

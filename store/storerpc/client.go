@@ -31,7 +31,7 @@ type Endpoint struct {
 
 // Options configure a client. The zero value means the defaults.
 type Options struct {
-	// Limits bound single requests, beside the limits of the shards.
+	// Limits bound single requests, in addition to the limits of the shards.
 	Limits store.Limits
 
 	// Replicas is the number of copies of each value, 1 to 8 and at most the number of shards. Zero
@@ -78,7 +78,7 @@ type shard struct {
 }
 
 // NewClient returns a client for shards that are always there: with one copy, and a single try.
-// limits bound single requests, beside those of the shards.
+// limits bound single requests, in addition to the limits of the shards.
 func NewClient(endpoints []Endpoint, limits store.Limits) (*Client, error) {
 	return New(endpoints, Options{Limits: limits, Patience: -1})
 }

@@ -84,7 +84,7 @@ func traits(name string) method.Traits { return TraitsOf(&taxonv1.Options{Method
 // Form returns the form of the models of a job with the given options.
 func Form(o *taxonv1.Options) form.Form { return TraitsOf(o).Form }
 
-// Precise lists the methods whose models hold precisions beside the weights. With byFeature it
+// Precise lists the methods whose models hold precisions besides the weights. With byFeature it
 // lists only those with one precision per feature.
 func Precise(byFeature bool) (names []string) {
 	for _, m := range methods {

@@ -187,7 +187,7 @@ func (m *model) sweep(n int) (seconds float64) {
 	return seconds
 }
 
-// on estimates a training on n cores. The bottleneck is the largest cost beside the cores' own
+// on estimates a training on n cores. The bottleneck is the largest cost besides the cores' own
 // work, if that is more than a tenth of a sweep.
 func (m *model) on(n int, c Cluster, one float64) Speedup {
 	workers := c.Workers

@@ -176,7 +176,7 @@ type result struct {
 	outcome
 }
 
-// outcome holds the fields of a result beside the point.
+// outcome holds the fields of a result besides the point.
 type outcome struct {
 	Fold     int             `json:"fold"`
 	Measures *measure.Result `json:"measures"`

@@ -125,7 +125,7 @@ func (c *Client) MembersUp(ctx context.Context) (stores, workers int, err error)
 	return stores, workers, nil
 }
 
-// DrainThose drains the workers that are up and whose names are meant.
+// DrainThose drains the workers that are up and whose names `meant` accepts.
 func (c *Client) DrainThose(ctx context.Context, meant func(name string) bool) error {
 	ctx, done := context.WithTimeout(ctx, Timeout)
 	defer done()
@@ -167,7 +167,7 @@ func (c *Client) CountJobs(ctx context.Context) (open, weights int, err error) {
 const (
 	Folder    = "client"
 	CAFile    = "ca.crt"
-	CertName  = "client" // of the certificate (.crt) and its key (.key)
+	CertName  = "client" // file name of the certificate (.crt) and key (.key)
 	TokenFile = "client.token"
 )
 

@@ -189,7 +189,7 @@ func (f *FS) ReadDir(name string) (list []os.FileInfo, err error) {
 	return list, err
 }
 
-// Hidden says whether Hadoop's tools ignore a file of this name.
+// Hidden reports whether Hadoop's tools ignore a file of this name.
 func Hidden(name string) bool { return name != "" && (name[0] == '_' || name[0] == '.') }
 
 // MkdirAll creates a folder and its missing parents.

@@ -63,7 +63,7 @@ func (s *Full) SolveOne(ctx context.Context, r Rows, w, sigma []float64, toleran
 	return passes + 1, nil
 }
 
-// information sets factor to that of sum_x c_x x x' + A.
+// information sets factor to the Cholesky factor of sum_x c_x x x' + A.
 func (s *Full) information(r Rows, c []float64) {
 	d := r.Columns()
 	clear(s.factor)

@@ -307,7 +307,7 @@ func (s *Solver) settle(i int) {
 	}
 }
 
-// open sets the marginals to those of a state, and computes w from them.
+// open copies the marginals from a state, and computes w from them.
 func (s *Solver) open(st *State) {
 	n := len(s.p.On)
 	if len(s.mu) == 0 {

@@ -91,7 +91,7 @@ func (s *Solver) solveNarrow(ctx context.Context, warm *State, o Options) (*Stat
 	return s.pack(primal, sums.Dual), sums, nil
 }
 
-// unpack sets duals and sums to those of a state.
+// unpack copies duals and sums from a state.
 func (s *Solver) unpack(st *State) {
 	n := len(s.p.Class)
 	s.state, s.total = &State{Begin: st.Begin, Class: st.Class, Value: st.Value, Sign: slices.Clone(st.Sign)},
@@ -307,7 +307,7 @@ func (s *Solver) round() {
 	}
 }
 
-// scoreRows sets P to that of the present vectors.
+// scoreRows sets P to the objective of the present vectors.
 func (s *Solver) scoreRows(sums *Sums) {
 	sums.Primal, _ = s.regular()
 	for i := range s.p.Class {

@@ -9,7 +9,7 @@ import (
 // signShare is what the signs may leave of the gap that a solve aims at.
 const signShare = 0.3
 
-// sign sets M to that of the signs S.
+// sign sets M to the matrix of the signs S.
 func (t *nodes) sign(signs []float64) {
 	for p, x := range signs {
 		t.m.Entry[p] = float64(t.Alpha * x)

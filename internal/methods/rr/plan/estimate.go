@@ -21,11 +21,12 @@ const (
 	// bytesPerLine is what it takes in addition for each feature that a block needs: v, support and
 	// places.
 	bytesPerLine = 138
-	// curveBytesPerLine is for the tile of curvatures, with the squared hinge and internals.
+	// curveBytesPerLine is the size of the tile of curvatures, with the squared hinge and internals.
 	curveBytesPerLine = 64
-	// slotBytesPerRow is for a row's signs.
+	// slotBytesPerRow is the size of a row's signs.
 	slotBytesPerRow = 2
-	// bytesPerListed is for a row that a block visits, and one that it will visit next.
+	// bytesPerListed is what a block keeps for a row that it visits, and for one that it will visit
+	// next.
 	bytesPerListed = 240 + 138
 	// listedRows is the most rows that a block lists, as crowded bands are narrowed.
 	listedRows = 64 << 10
@@ -41,25 +42,26 @@ const (
 	bytesPerRow   = 2.5
 	bytesPerDual  = 4
 	bytesPerEntry = 3
-	// bytesPerOverride is for an entry of an internal's vector.
+	// bytesPerOverride is the size of an entry of an internal's vector.
 	bytesPerOverride = 5
-	// bytesPerWeight is for an entry of the model.
+	// bytesPerWeight is the size of an entry of the model.
 	bytesPerWeight = 6
-	// keptPerEntry is for an entry of a v_n in memory: feature, float64 sum, curvature, and the room
+	// keptPerEntry is the size of an entry of a v_n in memory: feature, float64 sum, curvature, and the room
 	// they grew in.
 	keptPerEntry = 16
-	// keptPerRow is for a row of a block's working set: its number, the lanes that visit it and those
+	// keptPerRow is the size of a row of a block's working set: its number, the lanes that visit it and those
 	// with a dual.
 	keptPerRow = 8
-	// keptPerDual is for a dual in memory, and keptPerOverride a decoded override.
+	// keptPerDual is the size of a dual in memory, and keptPerOverride the size of a decoded
+	// override.
 	keptPerDual     = 8
 	keptPerOverride = 8
-	// reducePerEntry is for an entry of a v_n in the first sweep's reduce: as received and by feature.
+	// reducePerEntry is the size of an entry of a v_n in the first sweep's reduce: as received and by feature.
 	reducePerEntry = 42
-	// reducePerOverride is for an override there: x and x_prev by feature, x+ by feature, decoded and
+	// reducePerOverride is the size of an override there: x and x_prev by feature, x+ by feature, decoded and
 	// coded, and copies of groups.
 	reducePerOverride = 45
-	// bytesPerDense is for an entry of a graph's internal.
+	// bytesPerDense is the size of an entry of a graph's internal.
 	bytesPerDense = 5.25
 )
 
@@ -154,8 +156,8 @@ func sparse(e *method.Estimate, tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan
 	e.TrafficSweep = 2*e.StoreSweep + duals + coded
 }
 
-// ApartBytes is the memory of a slot for a block from which on the slot frees it while it reduces a
-// range, and the other way round.
+// ApartBytes is the size of a slot's memory for a block above which the slot frees that memory
+// while it reduces a range, and frees its memory for ranges while it solves a block.
 const ApartBytes = 64 << 20
 
 // SlotBytes returns the bytes that the solve of a block over such data takes with a loss, without the

@@ -58,7 +58,7 @@ func (n named) Traits(*taxonv1.Options) method.Traits {
 
 func (n named) logistic() bool { return n == "rr-lr" || n == "blr" }
 
-// flat says whether the method trains without the structure.
+// flat reports whether the method trains without the structure.
 func (n named) flat() bool { return n == "bsvm" || n == "blr" }
 
 // Options implements method.Method.

@@ -260,9 +260,9 @@ type Policy struct {
 	// (decision 58). 0 disables the test.
 	Climbs uint32
 
-	// StallShare is the share that the gap must fall below in PriceEvery sweeps; else the job keeps
-	// to families, with which momentum can carry on. 240 sweeps to 1e-4 became 88 (decision 8). It
-	// applies to gaps of at most StallNear.
+	// StallShare is the share that the gap must fall below in PriceEvery sweeps. Otherwise the job
+	// keeps to families, with which momentum can carry on. 240 sweeps to 1e-4 became 88 (decision
+	// 8). It applies to gaps of at most StallNear.
 	StallShare float64
 
 	// StallFar is StallShare for a gap above StallNear, where the support's steps gain more, if
