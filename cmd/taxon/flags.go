@@ -48,8 +48,8 @@ func inGroup(f *pflag.FlagSet, title string) {
 // grouped reports whether a flag is the verb's own, unlike --json and --help, which all verbs have.
 func grouped(f *pflag.Flag) bool { return f.Annotations[groupAnnotation] != nil }
 
-// methodOptions defines those options of a group of the methods' that are common, as flags, or the others. Their
-// values go into said.
+// methodOptions adds the methods' options of one group to the flags: the common ones, or the
+// others. Their values go into said.
 func methodOptions(f *pflag.FlagSet, said *registry.Values, group string, common bool) {
 	for _, p := range registry.Options() {
 		if p.Group == group && p.Common == common {

@@ -109,8 +109,8 @@ func (c *Client) upload(ctx context.Context, s *Submission) error {
 	return err
 }
 
-// Await follows a job to its end, and fetches its model to out (empty: it does not). It returns
-// the report of a finished job; any other end is an error.
+// Await follows a job to its end, and fetches its model to out. With an empty out it fetches no
+// model. It returns the report of a finished job; any other end is an error.
 func (c *Client) Await(ctx context.Context, job, out string) (*model.Report, error) {
 	var early *ahead
 	if out != "" {

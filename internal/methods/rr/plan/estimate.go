@@ -174,8 +174,8 @@ func SlotBytes(loss string, d *taxonv1.Data) uint64 {
 // listed returns the most rows that a block below internals lists.
 func listed(d *taxonv1.Data) uint64 { return min(d.GetInstances(), listedRows) }
 
-// lines returns the number of features that the tiles of a block have lines for: those of the rows
-// that it lists, or all if they are more than a third (mapper/lines.go).
+// lines returns the number of features that the tiles of a block have lines for: the features of
+// the rows that it lists, or all features if these are more than a third (mapper/lines.go).
 func lines(loss string, d *taxonv1.Data) uint64 {
 	all := d.GetFeatures() + 1
 	n := uint64(newVocabulary(d).distinct(float64(listed(d))))
