@@ -61,7 +61,7 @@ func (f Folder) check(dir string, alone bool) error {
 	}
 	for _, name := range names {
 		if alone && !f.own.MatchString(name) && !anywhere.MatchString(name) {
-			return fs.Inputf(dir, 0, "holds %q and is no folder of %s: take a new ‹dir›, or an empty one", name,
+			return fs.Inputf(dir, 0, "holds %q and is not a folder of %s: take a new ‹dir›, or an empty one", name,
 				strings.Trim(f.of, "`"))
 		}
 	}

@@ -43,7 +43,7 @@ func claimable(disk vfs.FS, dir string) error {
 		return Explain(dir, err)
 	}
 	if !info.IsDir() {
-		return Inputf(dir, 0, "is no folder of taxon's, and would be in the way: choose another ‹out›, or move it away")
+		return Inputf(dir, 0, "is not one of taxon's folders, and would be in the way: choose another ‹out›, or move it away")
 	}
 	names, err := namesIn(disk, dir)
 	if err != nil {

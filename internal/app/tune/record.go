@@ -89,7 +89,7 @@ func (r record) free() error {
 		return fs.Explain(r.dir, err)
 	}
 	if !r.has(r.join(searchFile)) {
-		return option.Errorf("%s: is no folder of a search: choose another ‹out›", r.dir)
+		return option.Errorf("%s: is not a folder of a search: choose another ‹out›", r.dir)
 	}
 	return nil
 }

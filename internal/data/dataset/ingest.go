@@ -285,7 +285,7 @@ func (in *intake) readPath(ctx context.Context, path string) error {
 		return in.readTable(ctx, path)
 	}
 	if in.schema != nil {
-		return fs.Inputf(path, 0, "is no table, as those before it: ingest one kind of file at a time")
+		return fs.Inputf(path, 0, "is not a table, as the files before it are: ingest one kind of file at a time")
 	}
 	if in.o.Table.Given() {
 		return NotATable(path)

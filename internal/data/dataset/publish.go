@@ -213,7 +213,7 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 			continue
 		}
 		if !p.made(name) {
-			return nil, fs.Inputf(p.dir.Join(name), 0, "is no file of a data set, and is in the way of one: remove "+
+			return nil, fs.Inputf(p.dir.Join(name), 0, "is not a file of a data set, and is in the way of one: remove "+
 				"it and ingest again")
 		}
 		item, err := seal(ctx, p.dir, name)

@@ -76,7 +76,7 @@ func kindOf(head []byte) error {
 // begins as the format does. Otherwise it copies the content of f, if that does.
 func seekable(f *fs.File, path, format string) (*os.File, int64, error) {
 	if info, err := fs.Stat(path); err == nil && info.Mode()&os.ModeDevice != 0 {
-		return nil, 0, errors.New("is a device, and no file")
+		return nil, 0, errors.New("is a device, not a file")
 	}
 	magic := binaryKinds[format].magic
 	file, err := fs.OpenRegular(path)

@@ -100,7 +100,7 @@ func (o *UpOptions) size(ctx context.Context) error {
 		}
 		plan := i.Plan
 		if plan == nil {
-			return refuse("‹data=%s›: is no data to train on", format.QuoteIfNeeded(o.Data))
+			return refuse("‹data=%s›: is not data to train on", format.QuoteIfNeeded(o.Data))
 		}
 		worker, store = up(int64(float64(plan.WorkerLeast)/workerShare)+room), up(plan.StoreMemory+room)
 		o.UI.Note("by the plan: %s a worker, %s a store", format.Bytes(worker), format.Bytes(store))

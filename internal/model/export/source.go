@@ -54,7 +54,8 @@ func (s *Source) columns() int {
 // sum of products. The vectors of other models make no sense as rows of a matrix.
 func (s *Source) CheckMatrix() error {
 	if p := s.m.Form.Predictor; p != form.Linear && p != form.Sums {
-		return fmt.Errorf("export: a model that predicts by %s is no matrix of classes: use ‹format=text›, parquet or model",
+		return fmt.Errorf("export: a model that predicts by %s is not a matrix of classes: use ‹format=text›, parquet or "+
+			"model",
 			p)
 	}
 	return nil
