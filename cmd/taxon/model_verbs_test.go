@@ -359,7 +359,7 @@ func TestModelVerbMistakes(t *testing.T) {
 		"export --model $S --out $DIR/w --format model --threshold auto":              "add --data",
 		"export --model $S --out $DIR/w --format model --threshold auto --data -":     "several times",
 		"export --model $S --out $DIR/w --format model --threshold auto --data $NONE": "gets no label right",
-		"export --model $S --out $FULL --format model":                                "no part of a model",
+		"export --model $S --out $FULL --format model":                                "not part of a model",
 		"export --model $S --out $DIR/w --threshold -1":                               "must be 0 or more",
 		"export --model $S --out - --json":                                            "--out",
 		"export --model $S --out $FULL/":                                              "exists already",
