@@ -163,7 +163,8 @@ func (s *jobService) Describe(_ context.Context, r *taxonv1.JobRequest) (*taxonv
 	return s.describe(r.GetJob())
 }
 
-// describe returns what workers and exports need of a job.
+// describe returns a job's specification, its plan and the shards of its values, which workers and
+// exports need.
 func (s *Server) describe(id string) (*taxonv1.JobResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -102,8 +102,8 @@ type Config struct {
 	// Config.
 	Limits machine.Limits
 
-	// Caller identifies the caller of a call by its context; it becomes the owner of a job that it
-	// submits. A nil Caller identifies nobody.
+	// Caller returns the identity of the caller, given the context of a call. A job's owner is the
+	// caller that submitted it. If Caller is nil, callers have no identity.
 	Caller func(ctx context.Context) string
 
 	// Failed is called with each failure that belongs to no call, such as one of the journal or the

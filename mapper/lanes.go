@@ -7,9 +7,10 @@ import (
 	"unsafe"
 )
 
-// Constants of descents lane by lane, on rows with few zeros. Once working sets are drawn, two of a
-// block's sixteen lanes visit a row on average, but a visit of the tile costs as much as all sixteen.
-// On such rows it is cheaper to go through each lane's rows alone, sixteen features at a time.
+// These constants apply to descents lane by lane, on rows with few zeros. Once working sets are
+// drawn, two of a block's sixteen lanes visit a row on average, but a visit of the tile costs as
+// much as all sixteen. On such rows it is cheaper to go through each lane's rows alone, sixteen
+// features at a time.
 const (
 	// denseColumns is the greatest number of columns, the bias's among them.
 	denseColumns = 1024

@@ -37,7 +37,8 @@ func (s *lines) feature(line uint32) uint32 {
 	return s.needed[line]
 }
 
-// lay chooses the lines for a problem with so many columns, and makes the rows refer to lines.
+// lay chooses the lines for a problem with this number of columns, and makes the rows refer to
+// lines.
 func (s *lines) lay(refs []rowRef, cols int) {
 	s.n, s.needed = cols+1, s.needed[:0]
 	entries := 0

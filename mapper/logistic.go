@@ -49,7 +49,8 @@ func newLogisticSolver(p *Problem) *logisticSolver {
 	return e
 }
 
-// Newton's method for the logistic loss. Constants change the path, never the optimum.
+// These constants determine the steps of Newton's method for the logistic loss. They change the
+// path, never the optimum.
 const (
 	// conjugateSteps and conjugateShare end the conjugate gradients of a step, by their number
 	// and by the residual's share of the gradient.
@@ -206,7 +207,7 @@ func (t *system) solve(e *logisticSolver, active uint16, norm [Lanes]float64, su
 	t.Solve(t, conjugateSteps)
 }
 
-// Multiply is conjugate.System's.
+// Multiply implements conjugate.System.
 func (t *system) Multiply(g *conjugate.Gradients) {
 	e := t.e
 	if g.Steps > 0 {
@@ -228,7 +229,7 @@ func (t *system) Multiply(g *conjugate.Gradients) {
 	}
 }
 
-// Advance is conjugate.System's.
+// Advance implements conjugate.System.
 func (t *system) Advance(g *conjugate.Gradients) {
 	for l, x := range g.Alpha {
 		t.alpha[l] = float32(x)

@@ -30,8 +30,8 @@ type Problem struct {
 	// 0 stands for 1, the papers' objective. A block's own weights come first.
 	PositiveWeight float64
 
-	// Weight has a factor of C for each row, the same in all lanes. Each is above 0. A nil Weight
-	// stands for 1 everywhere.
+	// Weight holds a factor above 0 for each row, by which C is multiplied in all lanes. A nil
+	// Weight stands for 1 everywhere.
 	Weight []float64
 
 	// Kernel is the implementation of the inner loops. NewProblem takes the fastest that the CPU
@@ -154,7 +154,7 @@ func (p *Problem) Total() (n float64) {
 // again for the next one. What it returns shares no memory with it.
 type Solver interface {
 	// Solve improves the block's state warm by some epochs, then runs a full pass if o.Price is
-	// set. A nil warm is a fresh block. The only error is that of a cancelled ctx.
+	// set. A nil warm is a fresh block. It returns an error only if ctx is cancelled.
 	Solve(ctx context.Context, b *Block, warm *State, o Options) (*Result, error)
 	// Weights returns the lanes' final float32 weights y + v as overrides of their parents',
 	// rounded as they were for the certificate.

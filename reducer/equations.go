@@ -156,14 +156,14 @@ func (c *gradients) solve(g *Graph, curvature, right, w []float64, steps int) (o
 	return c.Converged(0)
 }
 
-// Multiply is conjugate.System's.
+// Multiply implements conjugate.System.
 func (c *gradients) Multiply(of *conjugate.Gradients) {
 	c.Turn(of, 1)
 	c.g.mul(c.curvature, c.P, c.Q)
 	c.Bend(of, 1)
 }
 
-// Advance is conjugate.System's.
+// Advance implements conjugate.System.
 func (c *gradients) Advance(of *conjugate.Gradients) {
 	c.Vectors.Advance(of, 1)
 	of.Next[0] = c.scale()

@@ -27,7 +27,7 @@ type factor struct {
 const maxFill = 4_000_000
 
 // newFactor orders and analyses the pattern: adjacent[i] lists i's neighbours, ascending. unwanted
-// is Prepare's.
+// is the argument of Prepare.
 func newFactor(adjacent [][]int32, unwanted func() bool) *factor {
 	f := &factor{}
 	var ok bool

@@ -182,7 +182,8 @@ func (q *graphRun) fill(c int32) {
 	}
 }
 
-// column certifies and moves one feature.
+// column computes one feature's terms of the certificate, if Certify is set, and then the feature's
+// new values for all internals.
 func (q *graphRun) column(c int32) {
 	if q.Certify {
 		q.certify()

@@ -15,7 +15,7 @@ func (r *run) mean() {
 }
 
 // jacobi moves all nodes at once towards the mean of their neighbours' last values. The terminals
-// are at prev_p + v_n, where the step before solved them. Without damping it need not converge.
+// are at prev_p + v_n, where the previous step solved them. Without damping it need not converge.
 func (r *run) jacobi() {
 	r.neighbours(true)
 	for i := range r.col.cell {
@@ -39,7 +39,7 @@ func (r *run) degree(p int32) float64 {
 }
 
 // neighbours sets w_i to the weighted sum of node i's neighbours: internals at x, and terminals at
-// x_i + v_n, or with before at prev_i + v_n, where the step before solved them.
+// x_i + v_n. If before is set, terminals are at prev_i + v_n, where the previous step solved them.
 func (r *run) neighbours(before bool) {
 	cells := r.col.cell
 	for i := range cells {

@@ -61,7 +61,7 @@ type Task struct {
 	// Degrees says that the contributions' curvature is in codes of degrees. Else it is a number of
 	// terminals.
 	Degrees bool
-	// Smooth says that the certificate is that of a smooth loss; see certify.
+	// Smooth says that the certificate is for a smooth loss; see certify.
 	Smooth bool
 	// Whole says, on a graph, that contributions hold the terminals' whole w_n in place of their
 	// v_n, as with the rules Mean and Jacobi and the full pass of both.

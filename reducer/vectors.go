@@ -59,8 +59,8 @@ type Vectors struct {
 	Value   []float32
 }
 
-// Resize makes room for n nodes and so many values in all. It reuses the present memory if that is
-// enough. Values are undefined afterwards, but Begin[0] is 0.
+// Resize makes room for n nodes with the given total number of values. It reuses the present memory
+// if that is enough. Values are undefined afterwards, but Begin[0] is 0.
 func (v *Vectors) Resize(n, values int) {
 	v.Begin, v.Feature, v.Value = resize(v.Begin, n+1), resize(v.Feature, values), resize(v.Value, values)
 	v.Begin[0] = 0

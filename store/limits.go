@@ -7,16 +7,16 @@ import (
 
 // Limits bound a single request. A field of zero means its default.
 type Limits struct {
-	// ValueBytes is the size of the largest value, in bytes. Default 256 MiB: the largest values
-	// known (duals of a block, sums of a feature range) have a few MB, and one value must fit into
-	// a small machine's memory.
+	// ValueBytes is the size of the largest value, in bytes. Zero stands for 256 MiB: the largest
+	// values known (duals of a block, sums of a feature range) have a few MB, and one value must
+	// fit into a small machine's memory.
 	ValueBytes uint64
 
-	// BatchBytes bounds the sum of the values of a Put or Get, in bytes. Default 1 GiB, or
-	// ValueBytes if that is more.
+	// BatchBytes bounds the sum of the values of a Put or Get, in bytes. Zero stands for 1 GiB, or
+	// for ValueBytes if that is more.
 	BatchBytes uint64
 
-	// BatchValues bounds the number of keys of a Put or Get. Default 65,536.
+	// BatchValues bounds the number of keys of a Put or Get. Zero stands for 65,536.
 	BatchValues int
 }
 

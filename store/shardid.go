@@ -17,10 +17,10 @@ const IDFile = "shard.id"
 // idHead begins the file. The number is its version.
 const idHead = "taxon-shard 1 "
 
-// ShardID returns the id of the shard in a folder of fs, which must exist. The id decides which values
-// are placed on the shard, so it stays with the data wherever they are served from. The first call
-// makes it: want, or a random id if want is empty. A later want that is neither empty nor equal to
-// the id is ErrInvalid. Ids obey the rule of job ids.
+// ShardID returns the id of the shard in a folder of fs, which must exist. The id decides which
+// values are placed on the shard, so it stays with the data wherever they are served from. The
+// first call chooses it: want, or a random id if want is empty. A later call fails with ErrInvalid
+// if want is neither empty nor the id. An id must be a valid job id (see ValidateJob).
 func ShardID(fs vfs.FS, dir, want string) (string, error) {
 	if want != "" {
 		if err := ValidateJob(want); err != nil {

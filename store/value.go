@@ -35,7 +35,7 @@ func ContentName(data []byte) string {
 	return ContentPrefix + hex.EncodeToString(sum[:])
 }
 
-// verifyName returns ErrInvalid if the name is that of another content.
+// verifyName returns ErrInvalid if the name stands for another content.
 func (v Value) verifyName() error {
 	if strings.HasPrefix(v.Key.Name, ContentPrefix) && v.Key.Name != ContentName(v.Data) {
 		return &KeyError{Op: "put", Key: v.Key, Err: fmt.Errorf("%w: a value of this name must have that SHA-256",

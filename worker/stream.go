@@ -117,7 +117,7 @@ func (s *WeightBuffer) Stream(ctx context.Context, nodes int, st *taxonv1.JobSta
 	return w.stream(ctx, nodes, st, yield)
 }
 
-// Drop removes the weights of the steps that a store would drop.
+// Drop removes the weights of the steps that the argument selects, as Store.Drop does for values.
 func (s *WeightBuffer) Drop(what store.DropSpec) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -176,8 +176,8 @@ func optionNames(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// badValue returns the error of the flag or option whose value is impossible, or nil: of an option given by --x
-// that of the option.
+// badValue returns the error of the flag or option whose value is impossible, or nil. For an option
+// given by --x it is the error of the option's value.
 func badValue(err error) *pflag.InvalidValueError {
 	var bad, inner *pflag.InvalidValueError
 	if !errors.As(err, &bad) {
@@ -189,7 +189,7 @@ func badValue(err error) *pflag.InvalidValueError {
 	return bad
 }
 
-// declaredByName are the names of the options without a flag that verbs define, beside the methods' own.
+// declaredByName are the names of the options without a flag that verbs define, in addition to the methods' own.
 var declaredByName = sync.OnceValue(func() map[string]bool {
 	f := pflag.NewFlagSet(byNameFlag, pflag.ContinueOnError)
 	rareTableOptions(f, new(table.Options))
@@ -201,7 +201,7 @@ var declaredByName = sync.OnceValue(func() map[string]bool {
 	return names
 })
 
-// hasNoFlag says whether users give an option by --x.
+// hasNoFlag reports whether users give an option by --x.
 func hasNoFlag(name string) bool {
 	if p := registry.Option(name); p != nil {
 		return !p.Common && name != method.WarmStart.Name

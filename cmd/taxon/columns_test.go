@@ -146,7 +146,7 @@ func TestTableModelRefusesLines(t *testing.T) {
 	} {
 		code, stdout, stderr := runTaxon(t, stdin, line, vars)
 		if code != 2 || stdout != "" || !strings.Contains(stderr, "none by its name") && !strings.Contains(stderr,
-			"is no table by its name") {
+			"is not a table by its name") {
 			t.Errorf("%s: exit %d, %q, %q", line, code, stdout, stderr)
 		}
 	}

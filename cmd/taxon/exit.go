@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// The exit statuses, which are part of the command line's contract.
+// These are the exit statuses, which are part of the command line's contract.
 const (
 	exitDone = 0
 	// exitFailed reports a failure of the run.

@@ -35,7 +35,7 @@ func flagGroup(cmd *cobra.Command, title string, define func(f *pflag.FlagSet)) 
 	})
 }
 
-// inGroup marks flags as those of a group of the help.
+// inGroup puts flags into a group of the help.
 func inGroup(f *pflag.FlagSet, title string) {
 	f.VisitAll(func(flag *pflag.Flag) {
 		if flag.Annotations == nil {
@@ -45,11 +45,11 @@ func inGroup(f *pflag.FlagSet, title string) {
 	})
 }
 
-// grouped says whether a flag is the verb's own, unlike --json and --help, which all verbs have.
+// grouped reports whether a flag is the verb's own, unlike --json and --help, which all verbs have.
 func grouped(f *pflag.Flag) bool { return f.Annotations[groupAnnotation] != nil }
 
-// methodOptions defines those options of a group of the methods' that are common, as flags, or the others. Their
-// values go into said.
+// methodOptions adds the methods' options of one group to the flags: the common ones, or the
+// others. Their values go into said.
 func methodOptions(f *pflag.FlagSet, said *registry.Values, group string, common bool) {
 	for _, p := range registry.Options() {
 		if p.Group == group && p.Common == common {

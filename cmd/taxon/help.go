@@ -16,7 +16,7 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// usual lists, for verbs with many flags, the flags that the help shows beside those that all verbs
+// usual lists, for verbs with many flags, the flags that the help shows besides those that all verbs
 // have: for train twenty in all. --all shows the others too.
 var usual = map[string][]string{"train": usualOfTraining, "submit": slices.Concat(usualOfTraining,
 	[]string{"coordinator", "wait", "job", "name"}),
@@ -205,7 +205,8 @@ func groupOf(f *pflag.Flag) string {
 	return otherFlags
 }
 
-// writeFlags prints the flags of one group: name and value, then the folded usage.
+// writeFlags prints the flags of one group. Each has its name, the name of its value, and its
+// usage, which is wrapped.
 func writeFlags(w io.Writer, cmd *cobra.Command, title string, show func(*pflag.Flag) bool) {
 	const column = 24
 	byName := hasOptionsByName(cmd)

@@ -86,9 +86,9 @@ func newInfoCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// methodOptions are the options of training by which a plan is made, those on what is solved and
-// those on how: the common ones, which have flags, or the others. The structure of an estimate is a tree that is
-// there.
+// methodOptions adds the options of training on which a plan depends, both of the problem and of
+// the path to its solution: the common ones as flags, or the others. The structure of an estimate
+// is a tree that is there.
 func (o *infoOptions) methodOptions(f *pflag.FlagSet, common bool) {
 	for _, p := range registry.Options() {
 		if p.Common == common && (p.Group == method.GroupMethod && p.On != method.Graphs && !p.Learns ||

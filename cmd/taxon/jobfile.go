@@ -46,7 +46,7 @@ func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() 
 			seen = false
 			continue
 		case !grouped(f):
-			wrong(at, "%s is no option of a training: give it on the command line", key)
+			wrong(at, "%s is not an option of a training: give it on the command line", key)
 			continue
 		case typed[key]:
 			continue

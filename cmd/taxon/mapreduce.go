@@ -18,7 +18,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Engines of --engine.
+// These are the values of --engine.
 const (
 	engineEmbedded  = "embedded"
 	engineMapReduce = "mapreduce"
@@ -31,7 +31,7 @@ type mapReduceOptions struct {
 	conf   string // path of --hadoop-conf; "": none
 }
 
-// on says whether the training runs as MapReduce jobs.
+// on reports whether the training runs as MapReduce jobs.
 func (o *mapReduceOptions) on() bool { return o.engine == engineMapReduce }
 
 func (o *mapReduceOptions) flags(cmd *cobra.Command) {
@@ -44,7 +44,7 @@ func (o *mapReduceOptions) flags(cmd *cobra.Command) {
 	})
 }
 
-// settings defines what a file of --hadoop-conf may set beside properties of Hadoop.
+// settings defines what a file of --hadoop-conf may set besides properties of Hadoop.
 func (o *mapReduceOptions) settings() *pflag.FlagSet {
 	f := pflag.NewFlagSet("hadoop-conf", pflag.ContinueOnError)
 	choiceFlag(f, &o.Runner, "runner", o.Runner, mapreduce.Runners, "")

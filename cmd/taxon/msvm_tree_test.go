@@ -93,7 +93,7 @@ func TestTreeMachineVerbs(t *testing.T) {
 			"train " + flags + "--warm-start $m-" + name +
 				" --out $d/x": "--warm-start",
 			"export --model $m-" + name +
-				" --format npz --out $d/w.npz": "is no matrix of classes",
+				" --format npz --out $d/w.npz": "is not a matrix of classes",
 			fmt.Sprintf("train %s--rescale %s --out $d/x", flags, map[bool]string{true: "loss",
 				false: "margin"}[name == "hsvm"]): "--x rescale",
 		} {

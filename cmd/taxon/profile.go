@@ -20,9 +20,9 @@ const envProfile = "TAXON_PROFILE"
 // profileFlag names the flag.
 const profileFlag = "profile"
 
-// readProfile sets what a profile, a file of lines `name: value`, says: how to reach a cluster, and by which
-// certificates and tokens. Paths are relative to its folder. An empty path is no profile. A coordinator that
-// is given already stays; nil: none is wanted.
+// readProfile sets what a profile, a file of lines `name: value`, says: how to reach a cluster, and
+// by which certificates and tokens. Paths are relative to its folder. An empty path is no profile.
+// A coordinator that is given already stays. A nil coordinator is not set.
 func readProfile(ctx context.Context, path string, coordinator *string, o *secure.Options) error {
 	if path == "" {
 		return nil
@@ -71,7 +71,7 @@ func besideFile(file, path string) string {
 	return filepath.Join(filepath.Dir(file), path)
 }
 
-// isSetting says whether a name is that of a setting of profiles about security.
+// isSetting reports whether this is the name of a security setting, which a profile may have.
 func isSetting(name string) bool {
 	f := pflag.NewFlagSet(profileFlag, pflag.ContinueOnError)
 	new(secure.Options).AddFlags(f)

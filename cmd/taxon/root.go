@@ -107,7 +107,7 @@ func (a *app) printTable(document any, rows [][]string, none string) error {
 	})
 }
 
-// Groups of verbs, as `taxon help` shows them.
+// These are the groups of verbs, as `taxon help` shows them.
 const (
 	groupStart   = "start"
 	groupModel   = "model"
@@ -355,7 +355,7 @@ func unknownVerb(root *cobra.Command, verb string) error {
 	return option.Errorf("unknown verb %q: see `taxon help`", verb)
 }
 
-// flagError words an error of pflag: which verb, which flag, what to do.
+// flagError turns an error of pflag into one that names the verb and the flag, and says what to do.
 func flagError(cmd *cobra.Command, err error) error {
 	verb := verbPath(cmd)
 	at, help := verb+": ", "taxon help "+verb
@@ -424,7 +424,7 @@ func (a *app) flagErrors(validate func() error) func(*cobra.Command, error) erro
 	}
 }
 
-// leaveUnfit reports whether an invalid value is that of an option that the method lacks. The
+// leaveUnfit reports whether an invalid value belongs to an option that the method lacks. The
 // validation reports it, because no other value would be valid either.
 func leaveUnfit(cmd *cobra.Command, err error) bool {
 	bad := badValue(err)

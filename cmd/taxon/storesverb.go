@@ -30,7 +30,7 @@ type storeLine struct {
 	Refuses bool    `json:"refuses_writes"`
 	// Repairs reports that the store copies missed values from its replicas.
 	Repairs bool `json:"repairing"`
-	// Version is that of its program, as last reported. It is empty if unknown.
+	// Version is the version of the store's program, as last reported. It is empty if unknown.
 	Version string `json:"version"`
 	// Jobs lists the jobs with values on the shard, at most 100.
 	Jobs []string `json:"jobs"`

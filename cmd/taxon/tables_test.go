@@ -175,7 +175,7 @@ func TestTableMistakes(t *testing.T) {
 			"--label-column l --out $M": "is a directory without files part-*: give a file, or " +
 			"a pattern like DIR/*",
 		"info $TRAIN": "train.csv: is a table or a matrix (csv), which info does not read",
-		"ingest --data - --text-column t --label-column l --out $M": "stdin: is no table by its name",
+		"ingest --data - --text-column t --label-column l --out $M": "stdin: is not a table by its name",
 		"predict --model $S --data $TRAIN":                          "say what to learn from",
 		"predict --model $S --data $TRAIN --text-column title": "was trained on numbers: name such columns " +
 			"with --feature-columns",

@@ -207,7 +207,7 @@ func TestWarmStartMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for flags, want := range map[string]string{
-		"--data train.svm --warm-start tree.txt":      "is no model",
+		"--data train.svm --warm-start tree.txt":      "is not a model",
 		"--data other.svm --warm-start " + base:       "no class in common",
 		"--data text.txt --text --warm-start " + base: "a model of text",
 	} {

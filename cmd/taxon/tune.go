@@ -171,7 +171,8 @@ func gridOptions(f *pflag.FlagSet, grid map[string][]string, common bool) {
 	}
 }
 
-// gridValue is the list of an option's values that are tried, separated by commas.
+// gridValue is the value of a flag: the values of an option that the search tries, separated by
+// commas.
 type gridValue struct {
 	option method.Option
 	grid   map[string][]string

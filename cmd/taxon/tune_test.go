@@ -226,7 +226,7 @@ func TestTuneMistakes(t *testing.T) {
 		"--folds 1 --out x":                               "must be from 2 to 100",
 		"--folds 99 --C 1 --positive-weight much --out x": "positive-weight",
 		"--x anchor=0.1 --out x":                          "is for class graphs",
-		"--out full":                                      "is no folder of a search",
+		"--out full":                                      "is not a folder of a search",
 		"--out":                                           "needs a value",
 	} {
 		var stdout, stderr bytes.Buffer

@@ -17,11 +17,11 @@ type versionReport struct {
 	Version string `json:"version"`
 	// Protocol is the version of the cluster's protocol. Processes of the same one work together.
 	Protocol string `json:"protocol"`
-	// Revision is that of the sources, if the build knows it.
+	// Revision is the revision of the sources, if the build knows it.
 	Revision string `json:"revision,omitempty"`
 	// Modified reports that the build is from a tree with uncommitted changes.
 	Modified bool `json:"modified,omitempty"`
-	// Time is that of the revision, in RFC 3339.
+	// Time is the time of the revision, in RFC 3339.
 	Time     string `json:"time,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`

@@ -14,9 +14,9 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// Figures of a process. Values wait in the outboxes of a slot's two batches
-// (worker/agent_work.go), and once more as messages. A store may be writing one value of each
-// slot to the disk, or fewer if slots are many. A Go heap grows to twice its live size.
+// These are the figures of a process. Values wait in the outboxes of a slot's two batches
+// (worker/agent_work.go), and once more as messages. A store may be writing one value of each slot
+// to the disk, or fewer if slots are many. A Go heap grows to twice its live size.
 const (
 	programBytes = 64 << 20
 	outboxBytes  = 8 << 20
@@ -73,7 +73,7 @@ func Store(e method.Estimate, stores, slots uint32) uint64 {
 type Memory struct {
 	Data    uint64 `json:"data_bytes"`    // mapped instances
 	State   uint64 `json:"state_bytes"`   // values in the store, and those that are kept decoded
-	Scratch uint64 `json:"scratch_bytes"` // of all threads
+	Scratch uint64 `json:"scratch_bytes"` // working memory of all threads
 	Process uint64 `json:"process_bytes"` // the program itself, and garbage not yet collected
 	Total   uint64 `json:"total_bytes"`
 	Least   uint64 `json:"least_bytes"` // total of the same trainings in the mode Spill
@@ -83,16 +83,17 @@ type Memory struct {
 // before, and a little more time. The weights are the same.
 type Mode int
 
-// The modes.
+// These are the modes.
 const (
 	Cached  Mode = iota // what tasks wrote is kept decoded, and garbage may grow
 	Compact             // nothing is kept decoded, and garbage is collected often
-	Spill               // and the store's values lie in files
+	Spill               // as Compact, and the store's values are in files
 )
 
-// Garbage of a training in one process. Normally there is as much garbage as live memory. With
-// dense values, or where memory is short, it is limited to densePercent, and to tightPercent of
-// an estimate that is Tight. The runtime returns some pages late, which is lateShare of it.
+// These bound the garbage of a training in one process. Normally there is as much garbage as live
+// memory. With dense values, or where memory is short, it is limited to densePercent, and to
+// tightPercent of an estimate that is Tight. The runtime returns some pages late, which is
+// lateShare of it.
 const (
 	aloneBytes = 40 << 20
 	// DenseFrom is the total below which garbage is not limited.
@@ -100,7 +101,7 @@ const (
 	densePercent = 20
 	tightPercent = 10
 	lateShare    = 0.5
-	spillBytes   = 256 << 20 // of a store whose values lie in files
+	spillBytes   = 256 << 20 // memory of a store whose values are in files
 )
 
 // Garbage returns how much garbage a training may leave, as a percentage of its live memory. It is 0

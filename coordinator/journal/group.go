@@ -35,7 +35,7 @@ type Medium struct {
 	Close func() error
 	// Lead is written before the entries of each Write.
 	Lead []byte
-	// Cost is what each Write adds to Size beside its bytes.
+	// Cost is what each Write adds to Size besides its bytes.
 	Cost int64
 }
 

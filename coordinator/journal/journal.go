@@ -71,9 +71,10 @@ type File struct {
 	end int64
 }
 
-// Open opens or creates the journal in dir, a folder of fs. It returns what the journal holds: a
-// snapshot, nil if there is none, and the records after it. An entry that is cut short at the end of
-// the file was never acknowledged, and is removed. Other damage is an error that wraps ErrDamaged.
+// Open opens or creates the journal in dir, a folder of fs. It returns the snapshot that the
+// journal holds, and the records after it. The snapshot is nil if there is none. An entry that is
+// cut short at the end of the file was never acknowledged, and is removed. Other damage is an error
+// that wraps ErrDamaged.
 func Open(fs vfs.FS, dir string) (j *File, snapshot []byte, records [][]byte, err error) {
 	j = &File{fs: fs, dir: dir}
 	if err := j.open(); err != nil {
@@ -143,9 +144,9 @@ func Encode(snapshot []byte) []byte {
 // Append adds a record to the bytes of a journal's file.
 func Append(out, record []byte) []byte { return appendEntry(out, kindRecord, record) }
 
-// Decode reads the bytes of a journal's file. It returns the snapshot, nil if there is none, the
-// records after it, and the length of the complete entries. The rest was cut short and never
-// acknowledged. Other damage is an error that wraps ErrDamaged.
+// Decode reads the bytes of a journal's file. It returns the snapshot, the records after it, and
+// the length of the complete entries. The snapshot is nil if there is none. The rest was cut short
+// and never acknowledged. Other damage is an error that wraps ErrDamaged.
 func Decode(data []byte) (snapshot []byte, records [][]byte, whole int64, err error) {
 	if arrived := bytes.TrimRight(data, "\x00"); len(arrived) < len(magic) && len(data) <= tornBytes &&
 		strings.HasPrefix(magic, string(arrived)) {

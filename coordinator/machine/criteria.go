@@ -74,8 +74,8 @@ func (c StopCriteria) into(o *taxonv1.Options) {
 type pastCriteria struct {
 	Sweep      uint32
 	Gap        float64
-	MaxSweeps  uint32  `json:",omitempty"` // 0: no cap
-	MaxSeconds float64 `json:",omitempty"` // 0: no cap
+	MaxSweeps  uint32  `json:",omitempty"` // 0 stands for no limit
+	MaxSeconds float64 `json:",omitempty"` // 0 stands for no limit
 }
 
 // message returns the criteria as a message.

@@ -13,7 +13,7 @@ import (
 // the first fit gives the low end of the estimate and the second the high end. Both give sweeps,
 // which are taken to last as long as recent ones.
 
-// point is a certificate: the gap, or what was left, after so many sweeps and seconds.
+// point is a certificate: the gap, or what was left, after a number of sweeps and seconds.
 type point struct{ sweep, seconds, gap float64 }
 
 // left is an estimate of the seconds until a job ends. The zero value means that there is no

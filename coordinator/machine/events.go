@@ -125,15 +125,15 @@ type (
 		CPUSeconds float64
 		// Read and Written are bytes from and to the store.
 		Read, Written uint64
-		// Lost lists, beside Error, the values that the store should have and has not.
+		// Lost lists, together with Error, the values that the store should have and has not.
 		Lost []taxonv1.Place
-		// Unavailable says, beside Error, that the store could not be reached.
+		// Unavailable says, together with Error, that the store could not be reached.
 		Unavailable bool
-		// Unfit says, beside Error, that this worker can't run the job's tasks, but others may.
+		// Unfit says, together with Error, that this worker can't run the job's tasks, but others may.
 		Unfit bool
 		// Next asks for another task at once, or for up to Most of them.
 		Next bool
-		// Ahead says, beside Next, that the slot still has work, so that the new task is for later.
+		// Ahead says, together with Next, that the slot still has work, so that the new task is for later.
 		Ahead bool
 		Most  uint32
 	}
@@ -155,9 +155,9 @@ type (
 		Err       string
 		OlderKept bool
 	}
-	// Loaded is the result of a LoadJob action. State is that of the job's last checkpoint, whose
-	// values are back in the store. It is empty if there is no checkpoint. Err is empty if the
-	// action succeeded.
+	// Loaded is the result of a LoadJob action. State is the state in the job's last checkpoint,
+	// whose values are back in the store. It is empty if there is no checkpoint. Err is empty if
+	// the action succeeded.
 	Loaded struct {
 		Job   string
 		State []byte

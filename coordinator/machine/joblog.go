@@ -16,7 +16,7 @@ const maxLogLines = 1000
 // maxLineBytes bounds the text of a line, because errors come from workers.
 const maxLineBytes = 2000
 
-// Levels of log lines.
+// These are the levels of log lines.
 const (
 	levelInfo  = "info"
 	levelWarn  = "warn"
@@ -80,7 +80,8 @@ func (j *job) noteTask(at Tick, level string, l *lease, text string) {
 		Attempt: l.attempt, Worker: l.worker})
 }
 
-// Log returns the lines of a job with numbers above after, at most so many. Zero returns all.
+// Log returns the lines of a job with numbers above after, at most `most` of them. Zero `most`
+// returns all.
 func (m *Machine) Log(id string, after uint64, most int) ([]*taxonv1.LogLine, error) {
 	j, err := m.known(id)
 	if err != nil {

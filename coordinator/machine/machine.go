@@ -26,7 +26,7 @@ func (t Tick) Milliseconds() int64 { return int64(t / millisecond) }
 // Limits bounds what the machine does. A field of zero means its default.
 type Limits struct {
 	// Lease is how long a lease lives without renewal. A worker or shard that is not heard for the
-	// same time is lost. It must cover a few heartbeats. Default 10 s.
+	// same time is lost. It must cover a few heartbeats. Zero stands for 10 s.
 	Lease Tick
 
 	// MaxSilenceStep is the most that the time between two Time events can add to the silence of
@@ -36,55 +36,56 @@ type Limits struct {
 	MaxSilenceStep Tick
 
 	// Backoff is the wait before a task goes out again that was lost twice or that reported an
-	// error. It doubles with each further loss. Default 100 ms.
+	// error. It doubles with each further loss. Zero stands for 100 ms.
 	Backoff Tick
 
-	// MaxBackoff bounds the doubled Backoff. Default 5 s.
+	// MaxBackoff is the longest that the wait becomes by doubling. Zero stands for 5 s.
 	MaxBackoff Tick
 
 	// MaxLosses is how often one task may lose its worker. A task that is lost more often seems to
-	// kill its workers, for example by its memory, and its job fails. Default 30.
+	// kill its workers, for example by its memory, and its job fails. Zero stands for 30.
 	MaxLosses uint32
 
 	// MaxErrors is the number of errors of one task at which its job fails. It counts errors that
-	// another attempt may avoid; an error that is marked deterministic fails the job at once. The
-	// default, 6, amounts to about ten seconds of back-off.
+	// another attempt may avoid; an error that is marked deterministic fails the job at once. Zero
+	// stands for 6, which amounts to about ten seconds of back-off.
 	MaxErrors uint32
 
 	// MaxOutage is how long the store may be unusable before a job that needs it fails. Such a job
-	// can be resumed when the store is back. Default 10 min.
+	// can be resumed when the store is back. Zero stands for 10 minutes.
 	MaxOutage Tick
 
-	// MaxRollbacks is how often a job may roll back without committing a further sweep. More fail
-	// it. Default 8.
+	// MaxRollbacks is how often a job may roll back without committing a further sweep. One more
+	// roll-back fails the job. Zero stands for 8.
 	MaxRollbacks uint32
 
 	// Straggler is the least time that a task runs before an idle worker may be given a second
-	// attempt at it. Default 2 s.
+	// attempt at it. Zero stands for 2 s.
 	Straggler Tick
 
 	// KeepInputs makes a job remember what the tasks of recent steps read, so that a value which
 	// the store loses can be recomputed. Without it such a loss rolls the job back.
 	KeepInputs bool
 
-	// MaxRunning is the number of jobs that run at once; further ones are queued. Default 4.
+	// MaxRunning is the number of jobs that run at once; further ones are queued. Zero stands for
+	// 4.
 	MaxRunning int
 
-	// MaxSpecBytes bounds the sum of the specifications of all jobs that run, wait or hold values.
-	// They stay in memory and in the journal. One owner's jobs may take a quarter of it. In bytes;
-	// default 1 GiB.
+	// MaxSpecBytes bounds the total size in bytes of the specifications of all jobs that run, wait
+	// or hold values. They stay in memory and in the journal. One owner's jobs may take a quarter
+	// of it. Zero stands for 1 GiB.
 	MaxSpecBytes int
 
-	// MaxQueued is the number of jobs that may wait. A submission beyond it is refused. Default
-	// 100.
+	// MaxQueued is the number of jobs that may wait. A submission beyond it is refused. Zero stands
+	// for 100.
 	MaxQueued int
 
 	// KeepJobs is the number of finished jobs of an owner whose values are kept, and separately the
-	// number of cancelled or failed ones. Default 100.
+	// number of cancelled or failed ones. Zero stands for 100.
 	KeepJobs int
 
 	// KeepFor is how long the values of an ended job are kept at most. Time in which the
-	// coordinator did not run does not count. Default 30 days.
+	// coordinator did not run does not count. Zero stands for 30 days.
 	KeepFor Tick
 
 	// NeedShards makes the machine refuse jobs while no store shard is up. A coordinator whose
@@ -105,7 +106,7 @@ type Limits struct {
 	// weights have been digested.
 	Digests bool
 
-	// CheckpointEvery is the least time between two checkpoints of a job. Default 10 s.
+	// CheckpointEvery is the least time between two checkpoints of a job. Zero stands for 10 s.
 	CheckpointEvery Tick
 
 	// CheckpointSweeps is the least number of sweeps between two checkpoints of a job. Zero leaves
@@ -238,8 +239,8 @@ var (
 )
 
 // Step applies one event to the state and returns the actions that the caller must carry out, in
-// order. An event that is refused changes nothing and yields a Refused action. A now that is
-// earlier than that of a previous call counts as the latter.
+// order. An event that is refused changes nothing and yields a Refused action. If now is earlier
+// than in a previous call, Step takes the now of that call instead.
 func (m *Machine) Step(now Tick, e Event) []Action {
 	m.now, m.out = max(now, m.now), nil
 	var err error

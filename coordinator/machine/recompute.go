@@ -37,7 +37,7 @@ type pastStep struct {
 // recompute is a task of a past step that runs again.
 type recompute struct {
 	Step, Task uint32
-	// Epoch is that of the live lease. It is zero while the task waits.
+	// Epoch is the epoch of the live lease. It is zero while the task waits.
 	Epoch     uint64 `json:",omitempty"`
 	NotBefore Tick   `json:",omitempty"`
 	Losses    uint32 `json:",omitempty"`

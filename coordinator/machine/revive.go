@@ -76,7 +76,8 @@ func readState(state []byte) (s codedState, err error) {
 // plan's.
 const maxPast = 1 << 24
 
-// expand expands the places. It fails if they are not those of the plan.
+// expand decodes the places of the values that the state refers to. It fails if the state was
+// written under another plan than p.
 func (s *codedState) expand(p *method.Plan) (err error) {
 	if s.jobState.Values, err = s.Values.expand(p); err != nil {
 		return err
@@ -157,7 +158,7 @@ func (s *codedState) keepSteps() []uint32 {
 	return sortedSteps(steps)
 }
 
-// of reports whether the values are those of a plan.
+// of reports whether the values belong to a plan.
 func (v values) of(p *method.Plan) bool {
 	for _, family := range p.Variables {
 		versions := v[family.Name]

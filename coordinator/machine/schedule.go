@@ -165,8 +165,8 @@ func (m *Machine) checkLosses(j *job) {
 	}
 }
 
-// The work of a batch. The calls around a task (report, lease, writes to the store) cost some
-// milliseconds of CPU; a batch makes them once.
+// These constants determine how much work a batch has. The calls around a task (report, lease,
+// writes to the store) cost some milliseconds of CPU; a batch makes them once.
 const (
 	// batchSeconds bounds the work of a batch. A killed worker loses this much, and other slots may
 	// wait this long.

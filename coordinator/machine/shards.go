@@ -197,7 +197,7 @@ func (m *Machine) chooseShards(replicas uint32) ([]string, error) {
 	return ids, nil
 }
 
-// errFewShards says that the shards that are up can't hold so many copies.
+// errFewShards says that there are fewer shards up than copies wanted.
 func errFewShards(replicas, up int) error {
 	if up == 1 {
 		return fmt.Errorf("%d copies of each value need as many store shards, 1 is up: %w", replicas, ErrFewShards)

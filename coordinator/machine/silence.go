@@ -31,7 +31,7 @@ func (m *Machine) contactAtRecord() contact { return contact{m.listening(), m.re
 // contactNow returns the contact of a caller that is heard now.
 func (m *Machine) contactNow() contact { return contact{at: m.listening()} }
 
-// tick moves the clock of silence forward. pending is that of the Time event.
+// tick moves the clock of silence forward. pending is the field Pending of the Time event.
 func (m *Machine) tick(pending uint64) {
 	m.listened = m.listening()
 	m.lastTick = m.now

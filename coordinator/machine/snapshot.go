@@ -49,7 +49,7 @@ type jobSnapshot struct {
 	IdleSince     Tick `json:",omitempty"`
 	LastCommitted uint32
 	LastAttempts  []uint32
-	// Tasks are those of the current step. The rest of the step follows from Job.
+	// Tasks are the tasks of the current step. The rest of the step follows from Job.
 	Tasks []taskSnapshot `json:",omitempty"`
 	// Again is the queue of lost tasks.
 	Again       []uint32 `json:",omitempty"`

@@ -30,7 +30,7 @@ type span struct {
 	result       string
 }
 
-// How an attempt ended.
+// These values say how an attempt ended.
 const (
 	// resultDone and resultRevoked are results of an attempt. A revoked one no longer counts,
 	// because another attempt was first or the job has ended.

@@ -8,7 +8,8 @@ import taxonv1 "taxon/proto/taxon/v1"
 type Estimate struct {
 	// Data is the size of the instances, as each worker maps them (DataBytes).
 	Data uint64
-	// WorkerShared is what a worker holds whatever its slots, without the data: the tree, the internals.
+	// WorkerShared is what a worker holds for all slots together, without the data: the tree and
+	// the internals.
 	WorkerShared uint64
 	// WorkerSlot is what each slot holds.
 	WorkerSlot uint64
@@ -22,18 +23,19 @@ type Estimate struct {
 	Coordinator uint64
 	// StoreSweep is the size of the values that a sweep writes, in one copy.
 	StoreSweep uint64
-	// StoreJob is the size of the values kept at a time, in one copy: a sweep's, those of the one before, and
-	// what is being written.
+	// StoreJob is the size of the values kept at a time, in one copy: the values of a sweep and of
+	// the previous one, and the values that are being written.
 	StoreJob uint64
-	// StoreLocal is the most of that in a job of one process, which need not make lost values again.
+	// StoreLocal is StoreJob for a job in one process, which keeps less because it never recomputes
+	// lost values.
 	StoreLocal uint64
 	// TrafficSweep is what workers and store exchange in a sweep.
 	TrafficSweep uint64
-	// Dense says that values are large vectors without pointers, which the garbage collector does not
-	// scan. So frequent collections cost little.
+	// Dense says that values are large vectors without pointers, which the garbage collector does
+	// not scan. Frequent collections then cost little.
 	Dense bool
-	// Tight says that, in addition, little is allocated beside values that last for a sweep. So garbage may be
-	// less still.
+	// Tight says that, in addition, little is allocated besides values that last for a sweep. The
+	// limit on garbage may then be lower still.
 	Tight bool
 	// SlotHolds names what a slot's memory is for, in the refusal of a job that is too large.
 	SlotHolds string

@@ -24,10 +24,12 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Problem is what a job is to solve. Read-only.
+// Problem is what a job is to solve. It is read-only.
 type Problem struct {
-	Spec *taxonv1.JobSpec // options, figures of the data, structure as given
-	// the tree or graph that is trained: leaves spawned, empties pruned
+	// Spec holds the options, the figures of the data, and the structure as it was given.
+	Spec *taxonv1.JobSpec
+	// Tree is the tree or graph that is trained. Empty leaves are pruned from it unless the options
+	// keep them, and a leaf is added below each internal node that has instances of its own.
 	Tree *taxonomy.Tree
 }
 
@@ -40,16 +42,17 @@ type Method interface {
 	// Options are the method's own, in addition to JobOptions. An option with the name of another
 	// method's has the same kind and group.
 	Options() []Option
-	// Traits are those of jobs with such options.
+	// Traits returns the traits of jobs with the given options.
 	Traits(*taxonv1.Options) Traits
-	// Check reports why the problem can't be trained, all reasons joined; nil: it can. The
-	// options are what they are declared to be.
+	// Check returns the reasons why the problem can't be trained, all joined, or nil if it can. The
+	// values of the options agree with their declarations.
 	Check(*Problem) error
 	// Plan cuts the problem into items. It depends on data, structure, options and seed alone.
 	Plan(*Problem) (*Plan, error)
-	// Estimate says what a plan takes.
+	// Estimate returns the memory and the time that a plan takes.
 	Estimate(*Problem, *Plan) Estimate
-	// Driver continues from a State that a driver of the same plan gave; nil: from the start.
+	// Driver returns a driver that continues from a State, which a driver of the same plan gave. A
+	// nil State stands for the start.
 	Driver(*taxonv1.JobSpec, *Plan, State) (Driver, error)
 }
 
@@ -59,8 +62,9 @@ type Plan struct {
 	Variables []Variable // their names are unique
 	Sums      []Sum      // the figures that each task reports, in this order
 
-	Nodes, Terminals, Internals int // of the tree or graph
-	// Rooted is the method's trait, which its workers build the same tree by. registry.Prepare sets it.
+	Nodes, Terminals, Internals int // numbers of nodes in the tree or graph
+	// Rooted is the method's Traits.Rooted. Workers need it to build the same tree.
+	// registry.Prepare sets it.
 	Rooted bool
 	// Detail is what the method's workers need besides the specification, in the method's own
 	// encoding (Encode).
@@ -70,7 +74,7 @@ type Plan struct {
 // Kind is what the items of a list are.
 type Kind uint8
 
-// Kinds of items.
+// These are the kinds of items.
 const (
 	Whole     Kind = iota // the whole problem
 	Terminals             // blocks of nodes that have a loss
@@ -80,7 +84,7 @@ const (
 	Chains                // chains of draws
 )
 
-// String is the kind in words.
+// String returns the kind in words.
 func (k Kind) String() string {
 	return [...]string{"whole problem", "block", "row shard", "feature range", "node", "chain"}[min(k, Chains)]
 }
@@ -89,26 +93,29 @@ func (k Kind) String() string {
 type Items struct {
 	Kind  Kind
 	Count int
-	// Cost is the estimated cost of each item, in nonzero visits of one pass over the data. nil:
-	// unknown. It decides the order of the tasks, and never the results.
+	// Cost is the estimated cost of each item, in nonzero visits of one pass over the data. A nil
+	// Cost is unknown. Cost decides the order of the tasks, and never the results.
 	Cost []float64
-	// Members lists the tree nodes of an item, for messages; nil: items are of no nodes.
+	// Members lists the tree nodes of an item, for messages. It is nil if items have no nodes.
 	Members func(item int) []uint32
 }
 
 // Variable is a state variable of the algorithm, which has a value for each item of a list. A value
 // may be a group, which its task writes under names that begin with Name and a slash.
 type Variable struct {
-	Name  string
-	Items int // the list of items
-	// how many of the last committed versions may be read, at least 1
+	Name string
+	// Items is the number of the list.
+	Items int
+	// Versions is how many of the last committed versions may be read, at least 1.
 	Versions int
-	// values of one version belong together: a step that left tasks out publishes none
+	// Whole says that the values of one version belong together: a step that left tasks out
+	// publishes none.
 	Whole bool
-	// By is the list of items by which each value is cut: the part for item i is named
-	// Name/i, and is read by the task of that item alone. 0 with Cut unset: values are not cut.
+	// Cut says that each value is cut into parts, one for each item of another list.
 	Cut bool
-	By  int
+	// By is the number of that list, if Cut is set. The part for item i is named Name/i, and is read
+	// by the task of that item alone.
+	By int
 }
 
 // Sum is a figure that tasks report.
@@ -123,7 +130,8 @@ type Sums []float64
 // maxCount is the largest count that float64 holds exactly.
 const maxCount = 1 << 53
 
-// Check says why a task of the plan can't have reported such figures; nil: it can.
+// Check returns the reason why a task of the plan can't have reported such figures, or nil if it
+// can.
 func (p *Plan) Check(s Sums) error {
 	if !s.Finite() {
 		return ErrNotFinite
@@ -136,7 +144,7 @@ func (p *Plan) Check(s Sums) error {
 	return nil
 }
 
-// Finite says whether all figures are numbers that can be added up.
+// Finite reports whether all figures are numbers that can be added up.
 func (s Sums) Finite() bool {
 	for _, x := range s {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -151,8 +159,9 @@ type Step struct {
 	Sweep uint32 // from 1
 	Phase string // as users see it
 	Tasks []Tasks
-	Emit  bool `json:",omitempty"` // the tasks write the final weights; nothing follows
-	// the tasks write the weights of the sweep under way, to be evaluated
+	// Emit says that the tasks write the final weights. No step follows.
+	Emit bool `json:",omitempty"`
+	// Show says that the tasks write the weights of the current sweep, which are then evaluated.
 	Show bool `json:",omitempty"`
 }
 
@@ -162,10 +171,10 @@ type Tasks struct {
 	Items  int    // list of items
 	First  uint32
 	Count  uint32
-	Params json.RawMessage `json:",omitempty"` // of the operation, for all tasks alike (Encode)
+	Params json.RawMessage `json:",omitempty"` // the operation's, the same for all tasks (Encode)
 	Reads  []Read          `json:",omitempty"`
-	Writes []string        `json:",omitempty"` // families that the tasks write values of
-	// Timed: the time of a task predicts the time of the item's next task.
+	Writes []string        `json:",omitempty"` // variables of which the tasks write values
+	// Timed says that the time of a task predicts the time of the item's next task.
 	Timed bool `json:",omitempty"`
 	// Late are the parameters of a task that no worker has when the time is up; see Driver.TimeUp.
 	Late json.RawMessage `json:",omitempty"`
@@ -174,12 +183,14 @@ type Tasks struct {
 // Read names values that a task reads.
 type Read struct {
 	Value string
-	Back  int  `json:",omitempty"` // 0: the last committed version, 1: the one before
-	All   bool `json:",omitempty"` // of all items; else of the task's own
+	// Back counts back from the last committed version, which is 0.
+	Back int `json:",omitempty"`
+	// All reads the values of all items. Otherwise a task reads the value of its own item.
+	All bool `json:",omitempty"`
 }
 
-// CheckStep says why a driver can't go on with a step: its parameters are no numbers, or it is not
-// one of the plan's, as the driver's state was made up by somebody.
+// CheckStep returns the reason why a driver can't go on with a step: parameters that are not
+// finite, or tasks that do not fit the plan, because somebody made up the driver's state.
 func (p *Plan) CheckStep(s *Step) error {
 	for _, t := range s.Tasks {
 		if string(t.Params) == notFinite || string(t.Late) == notFinite {
@@ -197,7 +208,7 @@ func (p *Plan) CheckStep(s *Step) error {
 	return nil
 }
 
-// Finite says whether a driver can be written into a checkpoint: all its numbers are finite, its
+// Finite reports whether a driver can be written into a checkpoint: all its numbers are finite, its
 // certificate's and its report's included.
 func Finite(d Driver) bool {
 	p := d.Progress()
@@ -211,14 +222,14 @@ func Finite(d Driver) bool {
 // State is a driver between two steps, as JSON: what a checkpoint holds of it.
 type State = json.RawMessage
 
-// Driver is the scalar part of a method's iteration: which step is next, with what
-// parameters. It is deterministic, and not for several goroutines.
+// Driver is the scalar part of a method's iteration: which step is next, with what parameters. It
+// is deterministic. Only one goroutine may use it at a time.
 type Driver interface {
-	// Next decides on the next step, when no step is running. false: the job has nothing left to
-	// do.
+	// Next decides on the next step, when no step is running. It returns false if the job has
+	// nothing left to do.
 	Next() (Step, bool)
-	// Step is the step that Next decided on. It is for a driver that continues in the middle of
-	// it.
+	// Step returns the step that Next decided on. It is for a driver that continues in the middle
+	// of it.
 	Step() (Step, bool)
 	// Commit folds the sums of that step's tasks, in task order, and goes to the next step.
 	// Tasks that were left out have nil sums. An error ends the job.
@@ -228,9 +239,9 @@ type Driver interface {
 	// the current step that no worker has yet.
 	TimeUp(up bool) DeadlinePolicy
 	// Resume continues a job that its stopping criteria had ended, if the driver's options allow
-	// it. The options may be others than before. retarget: the tolerance has changed.
+	// it. The options may differ from those before. If retarget is set, the tolerance has changed.
 	Resume(retarget bool)
-	// Progress is the state of the iteration.
+	// Progress returns the state of the iteration.
 	Progress() Progress
 	State() State
 }
@@ -238,7 +249,8 @@ type Driver interface {
 // Lookahead is a Driver that may know the next step before the step that Next gave has ended,
 // because the next step's parameters do not depend on its sums.
 type Lookahead interface {
-	// Ahead is that step. again: it may run a second time from the same inputs.
+	// Ahead returns that step, and whether it is known. If again is set, the step may run a second
+	// time from the same inputs.
 	Ahead() (next Step, again, known bool)
 }
 
@@ -248,30 +260,32 @@ type WarmStarter interface {
 	WarmStart(families []string)
 }
 
-// Traits are what callers know of a method besides its plans. The zero value is that of a method
+// Traits are what callers know of a method besides its plans. The zero value describes a method
 // that trains the nodes of a structure jointly, into models of the zero Form.
 type Traits struct {
 	// Form is what a model's records hold and how it predicts.
 	Form form.Form
-	// Unstructured: the method trains without a structure, too. A structure given to it is for
-	// evaluation only.
+	// Unstructured says that the method trains without a structure, too. A structure given to it is
+	// for evaluation only.
 	Unstructured bool
-	// Rooted: the method places the classes below a root even without a structure. The root then
-	// has a vector of its own.
+	// Rooted says that the method places the classes below a root even without a structure. The
+	// root then has a vector of its own.
 	Rooted bool
-	// Separate: each class is trained for itself, against all others. One sweep then comes close
-	// to the optimum.
+	// Separate says that each class is trained for itself, against all others. One sweep then comes
+	// close to the optimum.
 	Separate bool
-	// Populated: a class is trained only on data with positive and negative instances of it.
-	// Trainings on a subset of the rows leave out a class that does not have both there.
+	// Populated says that a class is trained only on data with positive and negative instances of
+	// it. Trainings on a subset of the rows leave out a class that does not have both there.
 	Populated bool
-	// Searched: a search for options tries the method where none is named. Baselines are not.
+	// Searched says that a search for options tries the method where none is named. It is false for
+	// baselines.
 	Searched bool
 }
 
 // Warner is a Method that can train some problems only with a reservation.
 type Warner interface {
-	// NoGap says why a job has no gap to train to, beginning with an option's name; nil: it has one.
+	// NoGap returns the reason why a job has no gap to train to, which begins with an option's
+	// name, or nil if it has one.
 	NoGap(*taxonv1.JobSpec) error
 	// Warnings are for the user, before the training of a problem that Check has accepted.
 	Warnings(*Problem) []string
@@ -280,7 +294,7 @@ type Warner interface {
 // DeadlinePolicy selects what happens to the tasks that no worker has when the time limit is reached.
 type DeadlinePolicy uint8
 
-// The policies.
+// These are the policies.
 const (
 	// RunFull runs the tasks unchanged.
 	RunFull DeadlinePolicy = iota
@@ -294,32 +308,42 @@ const (
 
 // Outcome says what a committed step means.
 type Outcome struct {
-	Drop      []string // families whose values, written by the step, do not count
-	Forget    []string // families whose oldest version no step reads any more
-	SweepDone bool     // the sweep that the step belongs to is committed
-	// of the step, in the sweep's line of the trace; "": Step.Phase
-	Phase     string
-	Certified bool // and its certificate is Progress().Certificate
+	// Drop lists the variables whose values, written by the step, are discarded.
+	Drop []string
+	// Forget lists the variables whose oldest version no step reads any more.
+	Forget []string
+	// SweepDone says that the step was the last one of its sweep.
+	SweepDone bool
+	// Phase names the step in the sweep's line of the trace. An empty Phase stands for Step.Phase.
+	Phase string
+	// Certified says that the sweep has a certificate, which is Progress().Certificate.
+	Certified bool
 }
 
-// Kinds of certificates.
+// These are the kinds of certificates.
 const (
-	Gap          = "gap"          // Dual bounds the optimum from below, certified
-	LowerBound   = "lower_bound"  // a bound on the evidence that never falls
-	Stationarity = "stationarity" // no bound: how far the iteration still moves
+	// Gap certificates have a Dual that bounds the optimum from below.
+	Gap = "gap"
+	// LowerBound certificates have a lower bound on the evidence, which never falls.
+	LowerBound = "lower_bound"
+	// Stationarity certificates have no bound. They say how far the iteration still moves.
+	Stationarity = "stationarity"
 )
 
 // Certificate is what is known about the distance to the optimum.
 type Certificate struct {
 	Objective, Dual, Gap float64
-	// PrimalOnly: Dual and Gap mean nothing.
+	// PrimalOnly says that Dual and Gap are undefined.
 	PrimalOnly bool `json:",omitempty"`
-	// with PrimalOnly, what falls to Tolerance in place of Gap; 0: not known
+	// Left is the number that takes the place of Gap if PrimalOnly is set: the job ends when it is at
+	// most Progress.Tolerance. Zero means that it is not known.
 	Left float64 `json:",omitempty"`
-	Kind string  `json:",omitempty"` // "": Gap, or Stationarity if PrimalOnly
+	// Kind is the kind of the certificate. An empty Kind stands for Gap, or for Stationarity if
+	// PrimalOnly is set.
+	Kind string `json:",omitempty"`
 }
 
-// String is what there is to say of the distance to the optimum.
+// String returns the gap in words or, where there is none, the objective.
 func (c *Certificate) String() string {
 	switch {
 	case c == nil:
@@ -332,17 +356,22 @@ func (c *Certificate) String() string {
 
 // Progress is the state of an iteration.
 type Progress struct {
-	Sweep       uint32       // under way
-	Certificate *Certificate // the last one; nil: none yet
-	StoppedBy   string       // one of the reasons below; "": it goes on
-	Tolerance   float64      // the Gap, or what is Left, that ends the job
-	MaxSweeps   uint32       // 0: no cap
-	// Report holds the method's own figures for the job's report, a JSON object. Its keys are
-	// added to those that all reports have. nil: none, or not yet.
+	// Sweep is the current sweep.
+	Sweep uint32
+	// Certificate is the last one. It is nil before the first one.
+	Certificate *Certificate
+	// StoppedBy is one of the reasons below. It is empty while the iteration continues.
+	StoppedBy string
+	// Tolerance is the Gap, or the value of Left, at which the job ends.
+	Tolerance float64
+	// MaxSweeps is the greatest number of sweeps. Zero stands for no limit.
+	MaxSweeps uint32
+	// Report holds the method's own figures for the job's report, a JSON object. Its keys are added
+	// to those that all reports have. It is nil if there are no figures, or none yet.
 	Report json.RawMessage `json:",omitempty"`
 }
 
-// Reasons why a job stopped (JobStatus.stopped_by).
+// These are the reasons why a job stopped (JobStatus.stopped_by).
 const (
 	StoppedByGap        = "gap"
 	StoppedByMaxSweeps  = "max_sweeps"
@@ -352,8 +381,8 @@ const (
 	StoppedByCancelled  = "cancelled"
 )
 
-// StoppedBy is the reason why a job ends after a sweep, the tolerance first. "": it continues.
-// maxSweeps 0: no limit.
+// StoppedBy returns the reason why a job ends after a sweep, or "" if it continues. If there are
+// several reasons, the tolerance comes first. Zero maxSweeps stands for no limit.
 func StoppedBy(reached bool, sweep, maxSweeps uint32, timeUp, stationary bool) string {
 	switch {
 	case reached:
@@ -404,9 +433,9 @@ func PerNode(nodes []string, primal, dual []float64) []NodeFigures {
 	return list
 }
 
-// Restore reads a driver's state from a checkpoint, which must be at a stage up to last. nil
-// changes nothing. Of what stood in the state nothing is left, as fields that are zero may not be
-// in the checkpoint. stage is a field of the state.
+// Restore reads a driver's state from a checkpoint, which must be at a stage up to last. It clears
+// the state first, as a checkpoint may leave out fields that are zero. A nil checkpoint changes
+// nothing. stage points to a field of the state.
 func Restore[T any, S ~uint8](s State, state *T, stage *S, last S) error {
 	if s == nil {
 		return nil
@@ -421,7 +450,7 @@ func Restore[T any, S ~uint8](s State, state *T, stage *S, last S) error {
 	return nil
 }
 
-// ByCriteria says whether a job that stopped for this reason might continue with other stopping
+// ByCriteria reports whether a job that stopped for this reason might continue with other stopping
 // criteria.
 func ByCriteria(reason string) bool {
 	return reason == StoppedByGap || reason == StoppedByMaxSweeps || reason == StoppedByMaxTime
@@ -491,7 +520,7 @@ func (p *Plan) Variable(name string) *Variable {
 	return nil
 }
 
-// Violations are the messages of all errors in one line. nil: none.
+// Violations returns the messages of all errors in one line, or nil if there are none.
 func Violations(errs ...error) error {
 	err := errors.Join(errs...)
 	if err == nil {

@@ -18,50 +18,65 @@ import (
 // its key in job files, manifests and on the wire, its checks, the comparison with a training
 // that is continued, and the values that tune tries all follow from it.
 type Option struct {
-	Name string // of the flag
-	// in manifests and, in small letters, in jobs; "": Name with underscores
+	// Name is the name of the flag.
+	Name string
+	// Key is the name in manifests and, in small letters, in jobs. An empty Key stands for Name with
+	// underscores.
 	Key  string
 	Kind OptionKind
 
-	Default string // "": the method decides by itself
-	// of a Choice; of a Float or an Int, words that may be given instead of a number
+	// Default is the value of an option that is not given. If it is empty, the method decides.
+	Default string
+	// Choices are the values of a Choice. For a Float or an Int they are words that may be given
+	// instead of a number.
 	Choices []string
-	Range   Range // of Int and Float
+	// Range bounds the value of a Float or an Int.
+	Range Range
 
 	// Common options have a flag of their own on the command line. The others, which few users need, are given by
 	// their names alone.
 	Common bool
 
-	Group string // of flags in the help
-	Help  string // with the value's name in backquotes
-	// values that tune tries in a grid; none: it searches no other
+	// Group is the group of flags in the help.
+	Group string
+	// Help is the usage of the flag, with the value's name in backquotes.
+	Help string
+	// Grid lists the values that tune tries in a grid. If it is empty, tune does not vary the
+	// option.
 	Grid []string
-	// Start is where a search without a grid begins; "": at the default.
+	// Start is the value at which a search without a grid begins. An empty Start stands for the
+	// default.
 	Start string
 	// Ladder lists values besides the default, in the order in which a search without a grid may
 	// try them.
 	Ladder []string
-	// Offset says how C changes when a search tries another value: by the ratio of the two values
-	// to this power. C as it is is tried as well.
+	// Offset says how C changes when a search tries another value: C is multiplied by the ratio of
+	// the two values to the power of Offset. The search also tries the other value with the same C.
 	Offset float64
 
-	Effect  Effect
-	On      Structure // without it, the option is refused, or changes nothing
-	Trees   bool      // graphs have no use for it
-	OfTrees []string  // the choices that graphs can't have
-	// the trainer learns a structure by it, and none may be given
+	Effect Effect
+	// On is the structure that a job must have. Without it the option is refused or has no effect.
+	On Structure
+	// Trees says that the option has no effect on graphs.
+	Trees bool
+	// OfTrees lists the choices that graphs can't have.
+	OfTrees []string
+	// Learns says that the option makes the trainer learn a structure. None may then be given.
 	Learns bool
-	// as "schedule=colour": the option goes with that value of another one
-	With   string
-	Report bool // it is part of the training's report
-	// it is no part of the job: the trainer keeps it, and the method must be fit for it
+	// With is another option and its value, such as "schedule=colour". The option applies only where
+	// the other one has that value. It applies everywhere if With is empty.
+	With string
+	// Report says that the training's report shows the option.
+	Report bool
+	// Carried says that the option is not part of the job: the trainer applies it itself, if the
+	// method permits it.
 	Carried bool
 }
 
 // OptionKind is what the values of an option are.
 type OptionKind uint8
 
-// Kinds of options.
+// These are the kinds of options.
 const (
 	Float OptionKind = iota
 	Int
@@ -69,7 +84,7 @@ const (
 	Bool
 )
 
-// String is the kind in a word.
+// String returns the kind in one word.
 func (k OptionKind) String() string {
 	return [...]string{"float", "int", "choice", "bool"}[min(k, Bool)]
 }
@@ -77,24 +92,27 @@ func (k OptionKind) String() string {
 // Effect is what another value of an option changes.
 type Effect uint8
 
-// Effects of options.
+// These are the effects of options.
 const (
-	OnWeights Effect = iota // a training that is continued must have the same
-	OnEnd                   // when the training ends: see coordinator.StopCriteria
-	OnNothing               // nothing in the result
+	// OnWeights options change the weights. A training that is continued must have the same values.
+	OnWeights Effect = iota
+	// OnEnd options change when the training ends (see machine.StopCriteria).
+	OnEnd
+	// OnNothing options change nothing in the result.
+	OnNothing
 )
 
 // Structure is what a job must be trained on for an option to matter.
 type Structure uint8
 
-// Structures.
+// These are the structures.
 const (
 	Anything Structure = iota
 	Structured
 	Graphs
 )
 
-// Groups of flags.
+// These are the groups of flags in the help.
 const (
 	GroupMethod    = "Method"
 	GroupStopping  = "Stopping"
@@ -106,11 +124,13 @@ const (
 // Range bounds a number.
 type Range struct {
 	Least, Most float64
-	Above       bool   // Least itself is outside
-	Why         string // of the bounds; ""
+	// Above says that Least itself is outside.
+	Above bool
+	// Why is the reason for the bounds, for messages. It may be empty.
+	Why string
 }
 
-// Ranges that several options have.
+// These are ranges that several options have.
 var (
 	AtLeast0   = Range{Most: math.Inf(1)}
 	Above0     = Range{Most: math.Inf(1), Above: true}
@@ -118,7 +138,7 @@ var (
 	WholeFrom0 = Range{Most: math.MaxInt32}
 )
 
-// Must says what a number must be; "": it is.
+// Must returns what a number must be, or "" if x is in the range.
 func (r Range) Must(x float64) string {
 	word := func(x float64) string {
 		return strings.NewReplacer("e+0", "e", "e+", "e", "e-0", "e-").Replace(strconv.FormatFloat(x, 'g', -1, 64))
@@ -144,8 +164,8 @@ func (r Range) Must(x float64) string {
 	return must
 }
 
-// Options that several methods have. Solvers hold duals (at most C) and products with the bias in
-// float32. The squares of them must stay far from the limits of float32.
+// These are options that several methods have. Solvers hold duals (at most C) and products with the
+// bias in float32. The squares of them must stay far from the limits of float32.
 var (
 	Cost = Option{Name: "C", Common: true, Kind: Float, Default: "1", Range: Range{Least: 1e-30, Most: 1e15,
 		Why: "duals are kept in float32"}, Group: GroupMethod,
@@ -185,7 +205,7 @@ func Loss(losses ...string) Option {
 		Report: true, Help: "loss function (default: the first that the method has)", Grid: losses[:1]}
 }
 
-// JobOptions are those of every job, whatever its method.
+// JobOptions are the options of every job, whatever its method.
 var JobOptions = []Option{
 	{Name: "prune", Kind: Choice, Default: "empty", Choices: []string{"empty", "none"}, Group: GroupMethod,
 		Help: "hierarchy leaves without instances: leave them out (empty), or train them on " +
@@ -203,7 +223,7 @@ var JobOptions = []Option{
 		Help: "`N` sweeps between checkpoints, at least 10 s apart"},
 }
 
-// WireKey is the option's name in manifests and, in small letters, in jobs.
+// WireKey returns the option's name in manifests and, in small letters, in jobs.
 func (p *Option) WireKey() string {
 	if p.Key != "" {
 		return p.Key
@@ -211,7 +231,7 @@ func (p *Option) WireKey() string {
 	return strings.ReplaceAll(p.Name, "-", "_")
 }
 
-// Idle says whether another value than the default would be refused or have no effect, given the
+// Idle reports whether another value than the default would be refused or have no effect, given the
 // structure and the values of the other options.
 func (p *Option) Idle(on Structure, values map[string]string) bool {
 	if p.Learns {
@@ -269,10 +289,10 @@ func (p *Option) Parse(s string) (string, error) {
 	return must(what + words)
 }
 
-// Of is the option's value in a job. A job that does not name it has the default.
+// Of returns the option's value in a job. A job that does not name it has the default.
 func (p *Option) Of(o *taxonv1.Options) string { return cmp.Or(o.Value(p.WireKey()), p.Default) }
 
-// Number is the option's value in a job as a number. It is 0 if that is a word.
+// Number returns the option's value in a job as a number. It is 0 if the value is a word.
 func (p *Option) Number(o *taxonv1.Options) float64 {
 	x, _ := strconv.ParseFloat(p.Of(o), 64)
 	return x
@@ -291,13 +311,14 @@ func NeedTree(o *taxonv1.Options, options []Option) error {
 	return errors.Join(errs...)
 }
 
-// Goes says whether a job has the other option's value that the option goes with.
+// Goes reports whether a job has the other option's value that With names. It is true if With is
+// empty.
 func (p *Option) Goes(o *taxonv1.Options) bool {
 	name, value, ok := strings.Cut(p.With, "=")
 	return !ok || (&Option{Name: name}).Of(o) == value
 }
 
-// HasEffect says whether another value would change anything in a job.
+// HasEffect reports whether another value would change anything in a job.
 func (p *Option) HasEffect(spec *taxonv1.JobSpec) bool {
 	if !p.Goes(spec.GetOptions()) {
 		return false
@@ -308,7 +329,7 @@ func (p *Option) HasEffect(spec *taxonv1.JobSpec) bool {
 	return p.On == Anything || spec.GetStructure() != nil && (p.On == Structured || spec.GetStructure().GetGraph())
 }
 
-// JSON is a value as manifests and reports write it.
+// JSON returns a value as manifests and reports write it.
 func (p *Option) JSON(value string) json.RawMessage {
 	if p.Kind == Choice || len(p.Choices) > 0 || value == "" {
 		return Encode(value)
@@ -320,7 +341,7 @@ func (p *Option) JSON(value string) json.RawMessage {
 	return json.RawMessage(value)
 }
 
-// Text is the inverse of JSON. Without a value it is the default.
+// Text returns the value that JSON wrote. If stored is empty, it returns the default.
 func (p *Option) Text(stored json.RawMessage) string {
 	text := string(stored)
 	if len(stored) > 0 && stored[0] == '"' {

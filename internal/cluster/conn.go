@@ -62,8 +62,8 @@ func (d *Dialer) Shard(addr string) (*grpc.ClientConn, error) {
 	return d.conn(&d.shards, addr, storerpc.BulkDialOptions())
 }
 
-// conn finds or makes a connection. The interceptors in first run before those of the security, so
-// that they see the errors of the latter. The caller holds mu.
+// conn finds or makes a connection. The interceptors in first run before the security's
+// interceptors, so that they see the errors of these. The caller holds mu.
 func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string,
 	first []grpc.DialOption) (*grpc.ClientConn, error) {
 	if c := (*conns)[addr]; c != nil {

@@ -18,7 +18,7 @@ type Folder struct {
 	own *regexp.Regexp
 }
 
-// The kinds of folders.
+// These are the kinds of folders.
 var (
 	coordinatorFolder = Folder{"a coordinator", []string{identityName, "journal"},
 		regexp.MustCompile(`^(journal\.lock|spool)$`)}
@@ -61,7 +61,7 @@ func (f Folder) check(dir string, alone bool) error {
 	}
 	for _, name := range names {
 		if alone && !f.own.MatchString(name) && !anywhere.MatchString(name) {
-			return fs.Inputf(dir, 0, "holds %q and is no folder of %s: take a new ‹dir›, or an empty one", name,
+			return fs.Inputf(dir, 0, "holds %q and is not a folder of %s: take a new ‹dir›, or an empty one", name,
 				strings.Trim(f.of, "`"))
 		}
 	}

@@ -25,7 +25,7 @@ type Holding struct {
 	values, bytes atomic.Uint64
 }
 
-// These are what a shard may implement beside store.Shard.
+// These are interfaces that a shard may implement besides store.Shard.
 type (
 	// roomReporter returns the free bytes, and how many must be free for the shard to accept
 	// writes.
@@ -65,7 +65,7 @@ func (h *Holding) Room() (free, reserve uint64) {
 		return 0, 0
 	}
 	if h.Refused != nil {
-		// a shard wants up to twice a value's size beside its reserve
+		// a shard wants up to twice a value's size besides its reserve
 		reserve += 2 * h.Refused()
 	}
 	return free, reserve

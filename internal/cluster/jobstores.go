@@ -37,7 +37,7 @@ type jobStore struct {
 // maxJobStores bounds the clients that are kept. They have no connections of their own.
 const maxJobStores = 64
 
-// Of returns the store of a job on the given shards, with so many copies of each value.
+// Of returns the store of a job on the given shards, with the given number of copies of each value.
 func (s *JobStores) Of(job string, shards []*taxonv1.Shard, replicas uint32) (*storerpc.Client, error) {
 	if len(shards) == 0 {
 		return nil, fmt.Errorf("job %s: no shard holds its values: %w", job, store.ErrUnavailable)

@@ -68,7 +68,7 @@ func ReadPlace(ctx context.Context, path string) (Place, error) {
 	return p, nil
 }
 
-// Announcer writes to a file where a coordinator is.
+// Announcer writes the address of a coordinator to a file.
 type Announcer struct {
 	// Path is the path of the file.
 	Path string
@@ -76,7 +76,7 @@ type Announcer struct {
 	Addr string
 	// Page is the URL of its page. It is empty if there is none.
 	Page string
-	// Epoch is that of the coordinator's journal. Zero means one more than the file has.
+	// Epoch is the epoch of the coordinator's journal. Zero means one more than the file has.
 	Epoch uint64
 	// Every is how often Watch reads the file. By default it is watchEvery.
 	Every time.Duration

@@ -30,7 +30,7 @@ const restorePatience = 10 * time.Minute
 
 // Snapshots keeps what the jobs of a coordinator can continue from if the store has lost their
 // values. The folder Dir has a snapshot for each job (package backup), in which the newest replaces
-// the one before, and the data sets of these jobs, each once. It implements
+// the previous one, and the data sets of these jobs, each once. It implements
 // coordinator.Checkpointer and coordinator.Restorer.
 type Snapshots struct {
 	// Dir is the folder of the snapshots.

@@ -68,10 +68,10 @@ type Writer interface {
 }
 
 // Upload puts what is missing of the data set in the folder dir into the store, so that each value
-// has so many copies, and returns the path by which jobs name it. With namesOnly it uploads only
-// the files with names (dataset.HoldsNames): the workers then read the data in place, and the names
-// let anybody fetch models. progress is called with the bytes that are in the store by now, and all
-// bytes. It may be nil.
+// has the given number of copies, and returns the path by which jobs name it. With namesOnly it
+// uploads only the files with names (dataset.HoldsNames): the workers then read the data in place,
+// and the names let anybody fetch models. progress is called with the bytes that are in the store
+// by now, and all bytes. It may be nil.
 func Upload(ctx context.Context, st Writer, copies int, dir string, namesOnly bool,
 	progress func(done, total int64)) (path string, err error) {
 	l, err := dataset.List(dir)
@@ -184,7 +184,7 @@ func (u *upload) tell(bytes int64) {
 	}
 }
 
-// parts returns the number of values for a file of so many bytes.
+// parts returns the number of values for a file of the given size in bytes.
 func parts(bytes int64) int { return int((bytes + partBytes - 1) / partBytes) }
 
 // indexOf returns the SHA-256 of the index in the path of uploaded data.

@@ -43,7 +43,7 @@ func claimable(disk vfs.FS, dir string) error {
 		return Explain(dir, err)
 	}
 	if !info.IsDir() {
-		return Inputf(dir, 0, "is no folder of taxon's, and would be in the way: choose another ‹out›, or move it away")
+		return Inputf(dir, 0, "is not one of taxon's folders, and would be in the way: choose another ‹out›, or move it away")
 	}
 	names, err := namesIn(disk, dir)
 	if err != nil {
@@ -55,7 +55,7 @@ func claimable(disk vfs.FS, dir string) error {
 	if info, err := disk.Lstat(filepath.Join(dir, MarkName)); err == nil && info.Mode().IsRegular() {
 		return nil
 	}
-	return Inputf(dir, 0, "holds %q, which is no unfinished work of taxon's, and would be in the way: choose another "+
+	return Inputf(dir, 0, "holds %q, which is not unfinished work of taxon's, and would be in the way: choose another "+
 		"‹out›, or move it away", names[0])
 }
 

@@ -98,7 +98,7 @@ func Beside(path, ext string) (string, error) {
 	return filepath.Join(cache, "taxon", hex.EncodeToString(sum[:8])+ext), nil
 }
 
-// hasGlob says whether a path is a pattern. The host of one in HDFS may have brackets.
+// hasGlob reports whether a path is a pattern. The host of one in HDFS may have brackets.
 func hasGlob(path string) bool {
 	if rest, ok := strings.CutPrefix(path, Scheme); ok {
 		_, path, _ = strings.Cut(rest, "/")
@@ -106,7 +106,7 @@ func hasGlob(path string) bool {
 	return strings.ContainsAny(path, "*?[")
 }
 
-// Within says whether one path in HDFS is another or is below it.
+// Within reports whether one path in HDFS is another or is below it.
 func Within(path, root string) bool {
 	a, b := Clean(path), Clean(root)
 	return Shared(a) && Shared(b) && (a == b || strings.HasPrefix(a, strings.TrimSuffix(b, "/")+"/"))
@@ -123,7 +123,8 @@ func explainNew(disk FS, path string, err error) error {
 	return Explain(path, err)
 }
 
-// there says whether something has this name; false if that can't be found out.
+// there reports whether the disk has a file or folder of this name. It returns false if that can't
+// be found out.
 func there(disk FS, name string) bool {
 	_, err := disk.Stat(name)
 	return err == nil

@@ -16,10 +16,10 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// FS is a file system on which a path may lie: one of this machine, one in memory, or one in HDFS. It has
-// what all of these can do. What only a disk can do, such as locks, links and files that grow, is in
-// vfs.FS. Names are paths as the user gives them, those in HDFS with their scheme and host. Errors are those
-// of package os, or InputErrors that name the path.
+// FS is a file system on which a path may lie: one of this machine, one in memory, or one in HDFS.
+// It has what all of these can do. What only a disk can do, such as locks, links and files that
+// grow, is in vfs.FS. Names are paths as the user gives them, those in HDFS with their scheme and
+// host. Methods return the errors of package os, or InputErrors that name the path.
 type FS interface {
 	// Stat describes a file or folder.
 	Stat(name string) (iofs.FileInfo, error)
@@ -267,7 +267,7 @@ func match(disk FS, pattern string, files bool) (out []string, err error) {
 	return out, nil
 }
 
-// leadsToDir says whether an entry is a folder or a link to one.
+// leadsToDir reports whether an entry is a folder or a link to one.
 func leadsToDir(disk FS, path string, e iofs.DirEntry) bool {
 	if e.Type()&iofs.ModeSymlink == 0 {
 		return e.IsDir()

@@ -63,8 +63,8 @@ func PositiveWeight(option string, positives, instances float64) float64 {
 	return min((instances-positives)/positives, balancedCap)
 }
 
-// Values of the option edge-weights, which selects how the weights of edges between internal nodes
-// are determined.
+// These are the values of the option edge-weights, which selects how the weights of edges between
+// internal nodes are determined.
 const (
 	EdgesEven  = "even"
 	EdgesDepth = "depth"

@@ -14,7 +14,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// Names of a model's files beside its weight shards.
+// These are the names of a model's files besides its weight shards.
 const (
 	fileManifest   = "manifest.json"
 	fileStructure  = "structure"

@@ -12,9 +12,9 @@ import (
 	"taxon/internal/model/shard"
 )
 
-// Versions of the format. Version is that of a model as it was trained, PrunedVersion that of a
-// pruned model, and FormVersion that of either with a form other than the default. A reader rejects
-// any other version.
+// These are the versions of the format. A model as it was trained has Version, a pruned model has
+// PrunedVersion, and either has FormVersion if its form is not the default. A reader rejects any
+// other version.
 const (
 	Version       = 1
 	PrunedVersion = 2

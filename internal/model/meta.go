@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 
+	"taxon/internal/data/dataset"
 	"taxon/internal/data/table"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/model/calibration"
@@ -17,7 +18,7 @@ import (
 )
 
 // Options are the options of the training. Own holds those that only the method and the trainer
-// know. Their names are those of the command line, with underscores for hyphens.
+// know. They are named as on the command line, with underscores for hyphens.
 type Options struct {
 	Method string `json:"method"`
 	Loss   string `json:"loss,omitempty"`
@@ -59,6 +60,8 @@ type DataInfo struct {
 	// Table holds the columns and the scaling of numbers, for data from tables. It is nil
 	// otherwise.
 	Table *table.Schema `json:"table,omitempty"`
+	// Words says how texts became features. It is nil for words by default, and without text.
+	Words *dataset.Words `json:"words,omitempty"`
 }
 
 // maxSingleLabel is the mean number of labels per instance up to which data count as single-label
@@ -71,7 +74,7 @@ func (d DataInfo) MultiLabel() bool {
 	return float64(d.Positives) > maxSingleLabel*float64(d.Instances)
 }
 
-// Report holds the figures of a finished training. Its JSON keys are those of `train --json`.
+// Report holds the figures of a finished training. It has the JSON keys of `train --json`.
 type Report struct {
 	Method    string `json:"method"`
 	Instances int    `json:"instances"`
@@ -123,8 +126,8 @@ type Report struct {
 	Own map[string]json.RawMessage `json:"-"`
 }
 
-// Better is a sweep with a better certificate than that of the written weights, which are of a
-// later sweep.
+// Better is an earlier sweep whose certificate is better than the certificate of the written
+// weights.
 type Better struct {
 	Sweep int     `json:"sweep"`
 	Gap   float64 `json:"gap"`
@@ -348,7 +351,7 @@ func kindOf(s string) (taxonomy.Kind, bool) {
 	return 0, false
 }
 
-// The same types without their methods, for encoding.
+// These are the same types without their methods, for encoding.
 type (
 	plainReport  Report
 	plainOptions Options

@@ -29,8 +29,8 @@ func (m *Model) LineName(n int) string {
 }
 
 // VectorName returns the kind and the name of node n under which exports list its weights. With
-// descent the kind is "edge" and the name PARENT,CHILD, where PARENT is - above a root. The names
-// of an edge are those of LineName.
+// descent the kind is "edge" and the name PARENT,CHILD, where PARENT is - above a root. LineName
+// gives the names of an edge.
 func (m *Model) VectorName(n int) (kind, name string) {
 	kind, name = m.NodeKind(n), m.NodeName(n)
 	if m.Form.Predictor != form.Descent {

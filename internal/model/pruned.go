@@ -14,7 +14,7 @@ import (
 
 // PruneCost is the measured loss of quality by pruning.
 type PruneCost struct {
-	// MicroF1 is that of the whole model, and Pruned that of the pruned one.
+	// MicroF1 is the micro-F1 of the whole model, and Pruned the micro-F1 of the pruned one.
 	MicroF1 float64 `json:"micro_f1"`
 	Pruned  float64 `json:"micro_f1_pruned"`
 	// Instances is the number of instances on which both were measured.
@@ -23,8 +23,8 @@ type PruneCost struct {
 	HeldOut bool `json:"held_out,omitempty"`
 	// Asked is the requested size in bytes. It is zero if no size was requested.
 	Asked int64 `json:"bytes_asked,omitempty"`
-	// StandardError is that of the difference of the two, on the same instances. It is zero if no
-	// instance differs, or if it is unknown.
+	// StandardError is the standard error of the difference between MicroF1 and Pruned, on the same
+	// instances. It is zero if no instance differs, or if it is unknown.
 	StandardError float64 `json:"standard_error,omitempty"`
 }
 

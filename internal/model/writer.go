@@ -313,7 +313,7 @@ func Replaceable(dir string) error {
 			name = half
 		}
 		if !modelFile(name) && name != hadoopMark {
-			return &fs.InputError{Path: dir, Msg: fmt.Sprintf("holds %q, which is no part of a model: choose another "+
+			return &fs.InputError{Path: dir, Msg: fmt.Sprintf("holds %q, which is not part of a model: choose another "+
 				"‹out› or empty it", name)}
 		}
 	}

@@ -28,7 +28,7 @@ type Placed interface {
 	ShardOf(k store.Key) int
 }
 
-// Extra is a file beside the values, such as the coordinator's state.
+// Extra is a file in addition to the values, such as the coordinator's state.
 type Extra struct {
 	// Name consists of letters, digits, '.', '_' and '-'.
 	Name string

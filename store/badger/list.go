@@ -59,7 +59,7 @@ func (s *Store) Any(ctx context.Context) (bool, error) {
 	return s.table.any(), nil
 }
 
-// page describes up to listPage values after a key. A nil key means from the first.
+// page describes up to listPage values after a key. A nil key stands for the beginning of the list.
 func (s *Store) page(ctx context.Context, job string, last *store.Key) ([]store.Info, error) {
 	if err := s.enter(); err != nil {
 		return nil, err

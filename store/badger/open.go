@@ -40,9 +40,9 @@ type Options struct {
 	// ID is the id of a new shard. By default it is random. See store.ShardID.
 	ID string
 
-	// Memory bounds what the shard takes, in bytes, apart from values on their way. It must be at
-	// least 160 MiB; default 512 MiB. A memory table has 1/40 of it, and at most 64 MiB. 2/5 of
-	// Memory (16 tables) stays free on the disk (see store.ErrFull).
+	// Memory bounds the memory that the shard takes, in bytes, apart from values on their way. It
+	// must be at least 160 MiB. Zero stands for 512 MiB. A memory table has 1/40 of it, and at most
+	// 64 MiB. 2/5 of Memory (16 tables) stays free on the disk (see store.ErrFull).
 	Memory uint64
 
 	// Limits bound single requests.

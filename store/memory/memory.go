@@ -17,7 +17,7 @@ import (
 	"taxon/store"
 )
 
-// overheadBytes is what a value costs beside its data: map entry, key, slice header. It is counted
+// overheadBytes is what a value costs besides its data: map entry, key, slice header. It is counted
 // so that many tiny values can't outgrow the budget.
 const overheadBytes = 192
 
@@ -26,7 +26,7 @@ const defaultMaxBytes = 2 << 30
 
 // Options configure a shard. The zero value means the defaults.
 type Options struct {
-	// MaxBytes is the budget for all values and their overhead, in bytes. Default 2 GiB.
+	// MaxBytes is the budget for all values and their overhead, in bytes. Zero stands for 2 GiB.
 	MaxBytes uint64
 
 	// Limits bound single requests.
@@ -296,7 +296,7 @@ func (s *Store) Drop(ctx context.Context, what store.DropSpec) (uint64, error) {
 	return values, nil
 }
 
-// List implements store.Store. Its memory is that of one step's descriptions.
+// List implements store.Store. It takes the memory of one step's descriptions.
 func (s *Store) List(ctx context.Context, job string, yield func(store.Info) error) error {
 	if job != "" {
 		if err := store.ValidateJob(job); err != nil {

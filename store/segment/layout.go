@@ -29,8 +29,8 @@ const (
 type Head struct {
 	Job  string
 	Step uint32
-	// Number is that of the file within its shard. Of two files of a step, the one with the higher
-	// number is the later one.
+	// Number is the number of the file within its shard. Of two files of a step, the one with the
+	// higher number is the later one.
 	Number uint64
 }
 
@@ -86,7 +86,8 @@ func parseHead(b []byte) (h Head, size int, err error) {
 	return h, size, nil
 }
 
-// appendRecord encodes a record's head; the data follow it. seed is that of the file (see seedOf).
+// appendRecord encodes a record's head; the data follow it. seed is the seed of the file (see
+// seedOf).
 func appendRecord(dst []byte, seed uint32, r Record) []byte {
 	from := len(dst)
 	k, kind := r.Value.Key, byte(kindValue)
@@ -124,9 +125,9 @@ func parseRecord(b []byte, h Head, seed uint32) (e Entry, size int, err error) {
 	return e, size, nil
 }
 
-// seedOf returns the checksum that those of a file's record heads continue. It is that of the
-// file's head, so that the record of another file is not accepted. (The checksum at the end of the
-// head is left out: the CRC of bytes followed by their own CRC is always the same.)
+// seedOf returns the checksum with which the checksums of a file's record heads begin. It is the
+// checksum of the file's head, so that the record of another file is not accepted. (The checksum at
+// the end of the head is left out: the CRC of bytes followed by their own CRC is always the same.)
 func seedOf(h Head) uint32 {
 	b := appendHead(nil, h)
 	return store.Checksum(b[:len(b)-4])

@@ -31,15 +31,15 @@ type Endpoint struct {
 
 // Options configure a client. The zero value means the defaults.
 type Options struct {
-	// Limits bound single requests, beside the limits of the shards.
+	// Limits bound single requests, in addition to the limits of the shards.
 	Limits store.Limits
 
-	// Replicas is the number of copies of each value, 1 to 8 and at most the number of shards.
-	// Default 1.
+	// Replicas is the number of copies of each value, 1 to 8 and at most the number of shards. Zero
+	// stands for 1.
 	Replicas int
 
 	// Patience is how long a call tries a shard that is away before it fails with
-	// store.ErrUnavailable. Default 20 s. A negative patience means a single try.
+	// store.ErrUnavailable. Zero stands for 20 s. A negative patience means a single try.
 	Patience time.Duration
 }
 
@@ -78,7 +78,7 @@ type shard struct {
 }
 
 // NewClient returns a client for shards that are always there: with one copy, and a single try.
-// limits bound single requests, beside those of the shards.
+// limits bound single requests, in addition to the limits of the shards.
 func NewClient(endpoints []Endpoint, limits store.Limits) (*Client, error) {
 	return New(endpoints, Options{Limits: limits, Patience: -1})
 }

@@ -50,11 +50,11 @@ const defaultStreams = 32
 // ServerOptions bound a server's load. The zero value means the defaults.
 type ServerOptions struct {
 	// Streams is how many Put and Get streams are served at a time. Further streams wait, and
-	// gRPC's flow control makes their senders wait. Default 32.
+	// gRPC's flow control makes their senders wait. Zero stands for 32.
 	Streams int
 
 	// Stall is how long the other side of such a stream may do nothing before the stream is ended.
-	// Default one minute.
+	// Zero stands for one minute.
 	Stall time.Duration
 }
 

@@ -9,7 +9,7 @@ import (
 	"taxon/store"
 )
 
-// testLost: a reader that needs values is told all that are lost, by name.
+// testLost checks that a reader of several values is told the names of all that are lost.
 func testLost(t *testing.T, h Harness) {
 	ctx, s := open(t, h)
 	there := store.Value{Key: key(1, 1, 1, "v"), Data: noise(1, 900)}
@@ -36,7 +36,7 @@ func testLost(t *testing.T, h Harness) {
 	}
 }
 
-// testHeal: the right bytes heal a damaged value, others don't.
+// testHeal checks that a Put of the right bytes heals a damaged value, and that other bytes do not.
 func testHeal(t *testing.T, h Harness) {
 	for _, n := range []int{1, 700, 3<<20 + 1} {
 		ctx, s := open(t, h)
@@ -57,8 +57,8 @@ func testHeal(t *testing.T, h Harness) {
 	}
 }
 
-// testFull: a full store says so, keeps what it has acknowledged, and goes on when
-// there is room.
+// testFull checks that a full store says so, keeps what it has acknowledged, and goes on when there
+// is room.
 func testFull(t *testing.T, h Harness) {
 	if h.Full == nil {
 		t.Skip("this store is not bounded here")

@@ -139,7 +139,8 @@ func testShardAway(t *testing.T, r Replicated) {
 	}
 }
 
-// testTooManyAway: what can't be told is an error that says to wait, and waiting helps.
+// testTooManyAway checks that calls which need shards that are away fail with an error that says to
+// wait, and that they succeed after waiting.
 func testTooManyAway(t *testing.T, r Replicated) {
 	values := manyValues(1, 60)
 	put(t, r.Store, values...)

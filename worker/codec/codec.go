@@ -16,8 +16,7 @@ import (
 
 // ErrBroken says that a value does not have the layout that its name promises. The store has
 // verified the checksum that the writer made, and processes of other protocols are refused when
-// they connect. So the fault is that of the worker which wrote it; the key names it by task and
-// attempt.
+// they connect. So the worker which wrote it is at fault; the key names it by task and attempt.
 var ErrBroken = errors.New("value is malformed, and its checksum is right: the worker that wrote it has faulty " +
 	"memory or a faulty program")
 

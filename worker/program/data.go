@@ -34,8 +34,8 @@ func DescribeData(s *dataset.Set) *taxonv1.Data {
 	return d
 }
 
-// FeatureCounts returns Data.feature_counts_log for features that occur in so many rows each, in
-// the order of the columns, which is by falling number of rows.
+// FeatureCounts returns Data.feature_counts_log for features, given the number of rows in which
+// each occurs, in the order of the columns, which is by falling number of rows.
 func FeatureCounts(rows []uint32) (cumulative []uint32) {
 	cells := min(loadCells, max(len(rows), 1))
 	width := max((len(rows)+cells-1)/cells, 1)

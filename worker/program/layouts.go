@@ -12,7 +12,7 @@ import (
 type Layout struct {
 	// Owner is the folder of the method. It is empty for the values of all methods.
 	Owner string
-	// Names are those of the families, in Markdown.
+	// Names are the names of the families, in Markdown.
 	Names string
 	// By says which tasks write the values, and Holds what is in them.
 	By, Holds string
@@ -27,8 +27,9 @@ var shared = []byte{codec.FormatVector, codec.FormatNarrow, FormatWeights}
 var layouts = []Layout{{Names: "`weights`", By: "every emitting task of any method", Holds: "final weights of nodes",
 	Formats: []byte{FormatWeights}}}
 
-// Declare adds the layouts of a method's values. The method's package calls it in init. It panics if values of
-// another layout begin with the same byte, unless that is a vector's of package codec or that of weights.
+// Declare adds the layouts of a method's values. The method's package calls it in init. It panics
+// if values of another layout begin with the same byte. Only vectors of package codec and weights
+// may share theirs.
 func Declare(owner string, added ...Layout) {
 	for _, l := range added {
 		l.Owner = owner

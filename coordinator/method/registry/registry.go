@@ -68,8 +68,8 @@ func Lookup(name string) (method.Method, error) {
 	return nil, fmt.Errorf("method %q: use one of %s", name, strings.Join(Names(), ", "))
 }
 
-// TraitsOf returns the traits of jobs with such options. It returns the zero value if their method
-// is unknown.
+// TraitsOf returns the traits of jobs with the given method and options. It returns the zero value
+// if the method is unknown.
 func TraitsOf(o *taxonv1.Options) method.Traits {
 	m, err := Lookup(o.GetMethod())
 	if err != nil {
@@ -81,10 +81,10 @@ func TraitsOf(o *taxonv1.Options) method.Traits {
 // traits returns the traits of a method with the defaults of its options.
 func traits(name string) method.Traits { return TraitsOf(&taxonv1.Options{Method: name}) }
 
-// Form returns the form of the models of a job with such options.
+// Form returns the form of the models of a job with the given options.
 func Form(o *taxonv1.Options) form.Form { return TraitsOf(o).Form }
 
-// Precise lists the methods whose models hold precisions beside the weights. With byFeature it
+// Precise lists the methods whose models hold precisions besides the weights. With byFeature it
 // lists only those with one precision per feature.
 func Precise(byFeature bool) (names []string) {
 	for _, m := range methods {

@@ -26,7 +26,7 @@ type Report struct {
 	Classes  int    `json:"classes"`
 	// Levels is the number of nodes on the longest path from the root.
 	Levels int `json:"levels"`
-	// Runs are those of bsvm and rr-svm, in this order.
+	// Runs holds the run of bsvm and the run of rr-svm, in this order.
 	Runs      []Trained `json:"runs"`
 	BySize    []Size    `json:"by_size"`
 	Agreement Agreement `json:"agreement"`

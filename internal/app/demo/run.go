@@ -14,13 +14,13 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// The methods that the demo compares: one without the hierarchy, one with it.
+// These are the methods that the demo compares: one without the hierarchy, one with it.
 const (
 	flatMethod = "bsvm"
 	treeMethod = "rr-svm"
 )
 
-// The files of a kept demo. Each model is in a folder named after its method.
+// These are the files of a demo that is kept. Each model is in a folder named after its method.
 const (
 	trainFile     = "train.txt"
 	testFile      = "test.txt"

@@ -128,8 +128,8 @@ func damaged(path string) error {
 	return fs.Inputf(path, 0, "the checkpoint is damaged: use ‹force› to train anew")
 }
 
-// WriteState writes the state of a job whose values a Backend has, in place of the state before:
-// a line with its checksum and size, and the state.
+// WriteState writes the state of a job, whose values a Backend has, to a file and replaces what is
+// there. The file begins with a line that has the state's checksum and size.
 func WriteState(path string, state []byte) error {
 	head := fmt.Appendf(nil, "taxon state 1 %08x %d\n", store.Checksum(state), len(state))
 	return fs.WriteFile(path, append(head, state...))

@@ -21,7 +21,7 @@ import (
 // taskSeconds is the cost of a task without work, in seconds: lease, run and commit.
 const taskSeconds = 300e-6
 
-// Assumptions about a cluster, which are not measured.
+// These are assumptions about a cluster, which are not measured.
 const (
 	// linkBytes is the bandwidth of the link of each worker and each store, in bytes per second (10
 	// Gbit/s).
@@ -187,7 +187,7 @@ func (m *model) sweep(n int) (seconds float64) {
 	return seconds
 }
 
-// on estimates a training on n cores. The bottleneck is the largest cost beside the cores' own
+// on estimates a training on n cores. The bottleneck is the largest cost besides the cores' own
 // work, if that is more than a tenth of a sweep.
 func (m *model) on(n int, c Cluster, one float64) Speedup {
 	workers := c.Workers

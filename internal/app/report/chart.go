@@ -17,7 +17,7 @@ type series struct {
 	x, y []float64
 }
 
-// The frame of a chart, in its own units.
+// These are the dimensions of a chart's frame, in the units of the picture.
 const (
 	chartWidth, chartHeight = 520.0, 240.0
 	chartLeft, chartBottom  = 62.0, 34.0

@@ -26,7 +26,8 @@ type CurvePoint struct {
 // colour vision.
 var curveColors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"}
 
-// Dimensions of the picture, in its own units. The legend is above the axes, with a row per entry.
+// These are the dimensions of the picture, in its own units. The legend is above the axes, with a
+// row per entry.
 const (
 	curvesWidth, curvesPlot = 640.0, 360.0
 	curvesLeft, curvesRight = 70.0, 20.0

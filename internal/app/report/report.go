@@ -4,14 +4,17 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	g "maragu.dev/gomponents"
 
+	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/data/taxonomy"
 	"taxon/internal/fs"
@@ -43,7 +46,7 @@ type Summary struct {
 	Instances int    `json:"instances,omitempty"`
 }
 
-// The tasks of models, as model hubs name them.
+// These are the tasks of models, as model hubs name them.
 const (
 	tableTask = "tabular-classification"
 	textTask  = "text-classification"
@@ -116,7 +119,7 @@ type levelPair struct{ What, Features string }
 // other is a model to compare with.
 type other struct {
 	Name string
-	// Result is that of this model, with the tests against the other.
+	// Result holds the measures of this model, with the tests against the other.
 	Result *measure.Result
 }
 
@@ -458,17 +461,40 @@ func flag(name, value string) string { return option.Value(name, format.ShellWor
 // again returns the commands that reproduce the model and the report.
 func again(m *model.Model, o Options) []string {
 	train := []string{"taxon train ‹data=DATA› ‹out=MODEL›", flag("method", m.Options.Method)}
+	own := map[string]json.RawMessage{}
+	maps.Copy(own, m.Options.Own)
+	own["loss"], _ = json.Marshal(m.Options.Loss) // a string and a finite number never fail
+	own["bias"], _ = json.Marshal(m.Options.Bias)
+	learned := false
 	for _, p := range registry.Of(m.Options.Method) {
-		raw, ok := m.Options.Own[p.WireKey()]
+		raw, ok := own[p.WireKey()]
 		if !ok || p.Carried {
 			continue
 		}
 		if text := p.Text(raw); text != "" && text != p.Default {
 			train = append(train, flag(p.Name, text))
+			learned = learned || p.Name == method.Families.Name
 			if p.Name == "eval-every" {
 				train = append(train, "‹test=TEST›")
 			}
 		}
+	}
+	if s := m.Options.PriorShift; s != 0 {
+		train = append(train, flag("prior-shift", strconv.FormatFloat(s, 'g', -1, 64)))
+	}
+	if p := m.Manifest.Pruned; p != nil && p.Threshold > 0 {
+		train = append(train, flag("threshold", strconv.FormatFloat(p.Threshold, 'g', -1, 64)))
+	}
+	if d := m.Options.DAG; d != "" && d != "graph" {
+		train = append(train, flag("dag", d))
+	}
+	if m.Data.Words != nil {
+		for _, f := range m.Data.Words.Flags() {
+			train = append(train, flag(f[0], f[1]))
+		}
+	}
+	if m.Data.InstanceWeights > 0 && (m.Data.Table == nil || m.Data.Table.Weight == "") {
+		train = append(train, "‹instance-weights=WEIGHTS›")
 	}
 	separator := ""
 	if t := m.Data.Table; t != nil {
@@ -477,7 +503,7 @@ func again(m *model.Model, o Options) []string {
 		}
 		separator = t.PathSeparator
 	}
-	if m.Structure != nil && !fromPaths(m.Structure, separator) {
+	if m.Structure != nil && !learned && !fromPaths(m.Structure, separator) {
 		train = append(train, "‹hierarchy=HIERARCHY›")
 	}
 	if c := m.Calibration; c != nil {

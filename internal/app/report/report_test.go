@@ -47,6 +47,10 @@ func written(t *testing.T) (string, []byte) {
 		o := train.Options{Data: []string{at("train")}, Text: true, Hierarchy: at("tree"), DAG: "graph", Out: at(name),
 			Stores: 1, Store: "memory", Cutoff: "auto", Pause: 10,
 			Files: fs.Local{}, Job: &taxonv1.Options{Method: method}}
+		if name == "m" {
+			o.Words.Ngrams = 2
+			o.Job.Set("bias", 2)
+		}
 		_, err := train.Run(context.Background(), &o, progress.Discard{})
 		must(t, err)
 	}
@@ -73,7 +77,7 @@ func TestPage(t *testing.T) {
 		"no weights whatever reach less", "Relative gap by sweep", "Macro-F1", "Log-loss", "Calibration",
 		"dog</th>", "cat (1)", // dog was taken for cat
 		"plant taken for animal", // at the root
-		"Steps apart", "Wilcoxon", "taxon train --data DATA", "taxon report ",
+		"Steps apart", "Wilcoxon", "taxon train --data DATA", "--bias 2", "--ngrams 2", "taxon report ",
 	} {
 		if !bytes.Contains(page, []byte(want)) {
 			t.Errorf("the page lacks %q", want)

@@ -66,7 +66,7 @@ func (a *answers) reset() {
 	a.labels, a.ends, a.wrong, a.explained = a.labels[:0], a.ends[:0], a.wrong[:0], a.explained[:0]
 }
 
-// Bytes of an explanation per class and per term, with their texts.
+// These are the bytes of an explanation for each class and for each term, with their texts.
 const (
 	classBytes = 128
 	termBytes  = 256

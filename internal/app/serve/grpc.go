@@ -22,7 +22,7 @@ import (
 )
 
 // streamWindow is the number of bytes of a message that may arrive before its call reads them.
-// connWindow is that of all calls of a connection together.
+// connWindow is the number for all calls of a connection together.
 const (
 	streamWindow = 64 << 10
 	connWindow   = 1 << 20
@@ -167,7 +167,7 @@ func (r *reply) add(bytes int) error {
 // end releases the memory of the answer.
 func (r *reply) end() { r.room.release(r.bytes) }
 
-// Bytes of the message of a label without its texts, and of an instance.
+// These are the bytes of the messages of a label, without its texts, and of an instance.
 const (
 	labelBytes    = 16
 	instanceBytes = 8

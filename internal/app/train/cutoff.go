@@ -20,15 +20,15 @@ import (
 	"taxon/internal/model/scoring"
 )
 
-// Bounds on the number of held-out rows. They suffice for a regression of a dozen coefficients and
-// for the thresholds of frequent classes, and scoring them is quick.
+// These bound the number of held-out rows. They suffice for a regression of a dozen coefficients
+// and for the thresholds of frequent classes, and scoring them is quick.
 const (
 	heldShare = 0.2
 	maxHeld   = 2000
 	MinHeld   = 20
 )
 
-// Bounds on the depth of profiles, which is twice the largest number of labels of an instance.
+// These bound the depth of profiles, which is twice the largest number of labels of an instance.
 const (
 	minDepth = 16
 	maxDepth = 256

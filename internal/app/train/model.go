@@ -132,7 +132,7 @@ func (t *Training) Meta() model.Meta {
 			Fingerprint: s.Fingerprint, Instances: s.Matrix.Rows, Nonzeros: s.Matrix.NNZ,
 			Positives: s.Stats.LabelEntries, ZeroBased: s.Source.ZeroBased || s.Source.Form == "xmc", Text: s.Stats.Text,
 			Strings:         s.Source.Strings,
-			InstanceWeights: s.Stats.Weight, Table: s.Table,
+			InstanceWeights: s.Stats.Weight, Table: s.Table, Words: s.Source.Words,
 		},
 	}
 	if s.Vocabulary != nil {

@@ -134,8 +134,8 @@ func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 	return t, err
 }
 
-// On returns a training with other options on some of the rows. Its classes are those of all data:
-// a class without instances among the rows has negatives only. If alone is set, or the method needs
+// On returns a training with other options on some of the rows. It has the classes of all data: a
+// class without instances among the rows has negatives only. If alone is set, or the method needs
 // both positive and negative instances of each class, only classes that the rows support are kept.
 // A learned hierarchy is learned again from the rows.
 func (t *Training) On(ui progress.Reporter, job *taxonv1.Options, rows *dataset.Set,

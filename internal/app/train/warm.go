@@ -22,7 +22,7 @@ func (t *Training) readWarm() error {
 		return nil
 	}
 	if !model.IsModel(t.o.Warm) && !model.IsUnfinished(t.o.Warm) {
-		return option.Errorf("train: ‹warm-start=%s›: is no model", format.QuoteIfNeeded(t.o.Warm))
+		return option.Errorf("train: ‹warm-start=%s›: is not a model", format.QuoteIfNeeded(t.o.Warm))
 	}
 	m, err := model.ReadManifest(t.o.Warm)
 	if err != nil {

@@ -97,7 +97,7 @@ func (w *Work) keepClaimable() error {
 	}
 	other, err := otherThan(w.Keep, "job.json", "checkpoint", "mapreduce")
 	if err == nil && other != "" {
-		err = option.Errorf("%s: holds %q, which is no part of a training's checkpoint, and would be in the way: choose "+
+		err = option.Errorf("%s: holds %q, which is not part of a training's checkpoint, and would be in the way: choose "+
 			"another ‹out›, or move it away", w.Keep, other)
 	}
 	return err
@@ -158,7 +158,7 @@ func (w *Work) keepState(there RemoteRunner, force bool) error {
 	}
 	other, err := otherThan(dir, "job", "state", "steps", "runs", "data", "taxon")
 	if err == nil && other != "" {
-		err = option.Errorf("train: state folder %s: holds %q, which is no part of a training's state: give a folder "+
+		err = option.Errorf("train: state folder %s: holds %q, which is not part of a training's state: give a folder "+
 			"of its own", dir, other)
 	}
 	if err == nil && force {

@@ -29,7 +29,7 @@ var newClock = func(limit time.Duration) *clock {
 	return &clock{now: time.Now, began: time.Now(), limit: limit, secondsRatio: 1}
 }
 
-// errTimeUp ends a search whose time is up. Its results so far count.
+// errTimeUp ends a search whose time is up. The results that it had until then count.
 var errTimeUp = errors.New("the time is up")
 
 // left returns the remaining seconds, less the reserve.

@@ -18,7 +18,7 @@ type Effect struct {
 	// Value is the other value.
 	Value      string  `json:"value"`
 	Difference float64 `json:"difference"`
-	// StandardError is that of Difference, by the jackknife over groups of rows.
+	// StandardError is the standard error of Difference, by the jackknife over groups of rows.
 	StandardError float64 `json:"standard_error"`
 }
 

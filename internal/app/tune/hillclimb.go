@@ -119,7 +119,7 @@ const (
 )
 
 // shares lists, per round, the share of the remaining time that one training may take: for a
-// family's first point, along C, and along the other options. A round starts when the one before
+// family's first point, along C, and along the other options. A round starts when the previous one
 // has tried everything that was cheap enough.
 var shares = [...]struct{ begin, climb, refine float64 }{{0.04, 0.08, 0.015}, {0.15, 0.2, 0.2}, {0.4, 0.4, 0.4},
 	{1, 1, 1}}
@@ -422,7 +422,7 @@ func (c *hillClimb) refine(ctx context.Context) error {
 	return nil
 }
 
-// Classes of options, in the order in which they are refined.
+// These are the classes of options, in the order in which they are refined.
 const (
 	ofTexts  = iota // text options, which change the features
 	withCost        // options that are varied together with C

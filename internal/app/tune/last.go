@@ -89,8 +89,8 @@ const writing, writeRate = 2, 64 << 20
 
 // lastTime estimates two durations of the last training, in seconds: the least time that it needs,
 // and the time after its limit for the current sweep, one more for the certificate, and the writing
-// of the model. Both are those of a trial, scaled by the rows. A training of one sweep ends within
-// it.
+// of the model. Both are taken from a trial and scaled by the number of rows. A training of one
+// sweep ends within it.
 func (s *search) lastTime(ctx context.Context, r *Table) (least, after float64) {
 	number := 0
 	if r.Sample {

@@ -36,7 +36,7 @@ func recordIn(ctx context.Context, dir string) record {
 	return record{fs.For(context.WithoutCancel(ctx), dir), dir}
 }
 
-// Names within the folder of a search.
+// These are the names of files and folders within the folder of a search.
 const (
 	// searchFile holds the identity of the search.
 	searchFile = "search.json"
@@ -69,7 +69,8 @@ func (r record) state(p Point, fold int) string {
 // checkpoint returns the folder of a job's checkpoint.
 func (r record) checkpoint(job string) string { return r.join(statesDir, job) }
 
-// has says whether something has this name; false if that can't be found out.
+// has reports whether there is a file or folder of this name. It returns false if that can't be
+// found out.
 func (r record) has(path string) bool {
 	_, err := r.disk.Stat(path)
 	return err == nil
@@ -88,7 +89,7 @@ func (r record) free() error {
 		return fs.Explain(r.dir, err)
 	}
 	if !r.has(r.join(searchFile)) {
-		return option.Errorf("%s: is no folder of a search: choose another ‹out›", r.dir)
+		return option.Errorf("%s: is not a folder of a search: choose another ‹out›", r.dir)
 	}
 	return nil
 }
@@ -175,7 +176,7 @@ type result struct {
 	outcome
 }
 
-// outcome holds the fields of a result beside the point.
+// outcome holds the fields of a result besides the point.
 type outcome struct {
 	Fold     int             `json:"fold"`
 	Measures *measure.Result `json:"measures"`

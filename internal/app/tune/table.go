@@ -98,7 +98,8 @@ func (p *TablePoint) UnmarshalJSON(data []byte) error {
 type Figures struct {
 	// Value is the goal over the rows of all folds tried.
 	Value float64 `json:"value"`
-	// StandardError is that of the mean of the folds' values. It is nil with a single fold.
+	// StandardError is the standard error of the mean of the folds' values. It is nil with a single
+	// fold.
 	StandardError *float64  `json:"standard_error"`
 	FoldValues    []float64 `json:"fold_values"`
 	MicroF1       float64   `json:"micro_f1"`

@@ -99,7 +99,8 @@ type valueList struct {
 // at returns the index of the point's value, or -1 if it is not listed.
 func (l *valueList) at(p Point) int { return slices.Index(l.values, p.Values[l.option.Name]) }
 
-// has reports whether there is a value `by` places from the point's.
+// has reports whether the list has a value `by` places after the point's value, or before it if by
+// is negative.
 func (l *valueList) has(from Point, by int) bool {
 	at := l.at(from) + by
 	return at >= 0 && at < len(l.values)

@@ -11,8 +11,8 @@ import (
 
 // ahead gathers the model of a followed job while the coordinator still digests its weights. They
 // are complete by then, and each of the two needs only one core. If gathering fails, the model is
-// fetched when the job is done, and errors are reported then. For one goroutine. nil gathers
-// nothing.
+// fetched when the job is done, and errors are reported then. It is used by one goroutine. A nil
+// ahead gathers nothing.
 type ahead struct {
 	c   *Client
 	dir string
@@ -57,8 +57,8 @@ func (h *ahead) start(ctx context.Context, st *taxonv1.JobStatus) {
 	}()
 }
 
-// take waits for the model of the end that a status describes, shows progress, and returns it;
-// nil: there is none. A model of another end is removed.
+// take waits for the model of the end that a status describes, shows progress, and returns it, or
+// nil if there is none. A model of another end is removed.
 func (h *ahead) take(st *taxonv1.JobStatus, line progress.Progress) *gathered {
 	if h == nil || h.of == nil {
 		return nil

@@ -25,13 +25,16 @@ import (
 
 // Options say which cluster is called and how.
 type Options struct {
-	Verb string // prefix of errors
-	// HOST:PORT, or the file in which the coordinator says where it is
+	// Verb is the prefix of errors.
+	Verb string
+	// Coordinator is HOST:PORT, or the file in which the coordinator writes its address.
 	Coordinator string
 	Security    secure.Options
-	Patience    time.Duration // how long a silent coordinator is called
-	Tell        progress.Reporter
-	Describe    Describe // describes gathered models
+	// Patience is how long calls to a coordinator that does not answer are repeated.
+	Patience time.Duration
+	Tell     progress.Reporter
+	// Describe describes the models that are copied from the cluster.
+	Describe Describe
 }
 
 // Timeout bounds a single call.
@@ -72,8 +75,8 @@ func (c *Client) Close() {
 	c.forget()
 }
 
-// Fail words a call's error for the user and gives it an exit status: 2 if the command line is
-// wrong.
+// Fail turns a call's error into a message for the user, and gives it an exit status: 2 if the
+// command line is wrong.
 func (c *Client) Fail(err error) error {
 	if err == nil || jobs.IsCancelled(err) {
 		return err
@@ -122,7 +125,7 @@ func (c *Client) MembersUp(ctx context.Context) (stores, workers int, err error)
 	return stores, workers, nil
 }
 
-// DrainThose drains the workers that are up and whose names are meant.
+// DrainThose drains the workers that are up and whose names `meant` accepts.
 func (c *Client) DrainThose(ctx context.Context, meant func(name string) bool) error {
 	ctx, done := context.WithTimeout(ctx, Timeout)
 	defer done()
@@ -164,7 +167,7 @@ func (c *Client) CountJobs(ctx context.Context) (open, weights int, err error) {
 const (
 	Folder    = "client"
 	CAFile    = "ca.crt"
-	CertName  = "client" // of the certificate (.crt) and its key (.key)
+	CertName  = "client" // file name of the certificate (.crt) and key (.key)
 	TokenFile = "client.token"
 )
 

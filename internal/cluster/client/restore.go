@@ -23,8 +23,8 @@ import (
 // Restored is a job that was restored from its snapshot.
 type Restored struct {
 	Job    string
-	Sweep  uint32 // it goes on after this sweep
-	Shards int    // its values are on so many shards
+	Sweep  uint32 // the job continues after this sweep
+	Shards int    // number of shards that hold its values
 	Status *taxonv1.JobStatus
 }
 

@@ -21,14 +21,19 @@ import (
 
 // Submission is a job to submit.
 type Submission struct {
-	Spec *taxonv1.JobSpec // without the place of its data
-	Data string           // the folder of the data set
-	// workers see the folder themselves, so only names are uploaded
-	InPlace  bool
-	ID       string // empty: one is made up
+	// Spec is the specification, without the place of its data.
+	Spec *taxonv1.JobSpec
+	// Data is the folder of the data set.
+	Data string
+	// InPlace says that the workers can read the folder themselves, so that only the names are
+	// uploaded.
+	InPlace bool
+	// ID is the id of the job. If it is empty, one is made up.
+	ID       string
 	Name     string
 	Replicas int
-	// its values will be discarded soon, so it pushes out nobody's
+	// Trial says that the job's values will be discarded soon. They do not take the place of other
+	// jobs' values.
 	Trial bool
 }
 
@@ -104,8 +109,8 @@ func (c *Client) upload(ctx context.Context, s *Submission) error {
 	return err
 }
 
-// Await follows a job to its end, and fetches its model to out (empty: it does not). It returns
-// the report of a finished job; any other end is an error.
+// Await follows a job to its end, and fetches its model to out. With an empty out it fetches no
+// model. It returns the report of a finished job; any other end is an error.
 func (c *Client) Await(ctx context.Context, job, out string) (*model.Report, error) {
 	var early *ahead
 	if out != "" {

@@ -30,7 +30,7 @@ import (
 const (
 	epochPrefix  = "epoch-"
 	snapshotName = "snapshot"
-	// segmentBytes is what a file adds to Size beside its bytes, so that the number of files is
+	// segmentBytes is what a file adds to Size besides its bytes, so that the number of files is
 	// bounded as well. A name node copes with a thousand small files, but each costs it something.
 	segmentBytes = 16 << 10
 )
@@ -50,8 +50,8 @@ type Folder struct {
 	disk    fs.FS
 }
 
-// Open takes over the journal in dir, or begins one, and returns its content: a snapshot, nil if
-// there is none, and the records after it.
+// Open takes over the journal in dir, or begins one. It returns the journal's snapshot and the
+// records after it. The snapshot is nil if there is none.
 func Open(ctx context.Context, dir string) (j *Folder, snapshot []byte, records [][]byte, err error) {
 	if j, snapshot, records, err = take(fs.For(ctx, dir), dir); err != nil {
 		return nil, nil, nil, fmt.Errorf("journal: %w", err)

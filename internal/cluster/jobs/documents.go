@@ -18,14 +18,14 @@ import (
 // Status is the document of `taxon status --json`.
 type Status struct {
 	Job         string      `json:"job"`
-	Owner       string      `json:"owner,omitempty"` // who submitted it, by certificate or token
+	Owner       string      `json:"owner,omitempty"` // the submitter, by certificate or token
 	Name        string      `json:"name,omitempty"`
 	State       string      `json:"state"`
 	Method      string      `json:"method"`
-	Options     jsonOptions `json:"options"`                  // as they were given, or by default
+	Options     jsonOptions `json:"options"`                  // given ones and defaults
 	Submitted   string      `json:"submitted"`                // RFC 3339, UTC
-	Started     string      `json:"started,omitempty"`        // empty: not yet
-	Ended       string      `json:"ended,omitempty"`          // empty: not yet
+	Started     string      `json:"started,omitempty"`        // empty before that
+	Ended       string      `json:"ended,omitempty"`          // empty before that
 	StoppedBy   string      `json:"stopped_by,omitempty"`     // of a job that has ended
 	Weights     string      `json:"weights_sha256,omitempty"` // of a job that is done
 	Phase       string      `json:"phase"`
@@ -55,13 +55,13 @@ type Status struct {
 	Error      string   `json:"error"`
 	// WaitsFor says why a running job makes no progress.
 	WaitsFor string `json:"waits_for,omitempty"`
-	// Report is that of a finished job.
+	// Report is the training's report. It is nil until the job is finished.
 	Report *model.Report `json:"report"`
 
 	CapsBefore []model.PastCaps `json:"caps_before,omitempty"`
 }
 
-// Tasks are those of the present step. Retried counts over the whole job.
+// Tasks counts the tasks of the current step. Retried counts over the whole job.
 type Tasks struct {
 	Done    uint32 `json:"done"`
 	Running uint32 `json:"running"`
@@ -254,7 +254,7 @@ type LogLine struct {
 	Sweep   uint32 `json:"sweep"`
 	Step    uint32 `json:"step"`
 	Task    uint32 `json:"task"`
-	Attempt uint32 `json:"attempt"` // 0: about no task
+	Attempt uint32 `json:"attempt"` // 0 if the line is about no task
 	Worker  string `json:"worker,omitempty"`
 }
 

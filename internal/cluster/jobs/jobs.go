@@ -21,7 +21,7 @@ import (
 
 // Watch calls show for each change of a job until the job has ended, and returns its last status
 // with the whole trace. If the coordinator goes away it retries for as long as patience, counted
-// from the last change; zero means not at all. It returns an error of show.
+// from the last change. With zero patience it does not retry. It returns an error of show.
 func Watch(ctx context.Context, jobs taxonv1.JobsClient, job string, patience time.Duration,
 	show func(*taxonv1.JobStatus) error) (*taxonv1.JobStatus, error) {
 	var last *taxonv1.JobStatus

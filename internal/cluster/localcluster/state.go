@@ -18,7 +18,7 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// Roles of processes.
+// These are the roles of processes.
 const (
 	Coordinator = "coordinator"
 	Store       = "store"

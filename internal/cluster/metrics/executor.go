@@ -41,7 +41,7 @@ func (p *Process) Executor(e worker.Executor, slots int) worker.Executor {
 	return m
 }
 
-// How tasks end.
+// These values say how a task ended.
 const (
 	resultDone    = "done"
 	resultFailed  = "failed" // the error would come again

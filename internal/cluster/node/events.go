@@ -9,7 +9,7 @@ import (
 	"taxon/internal/cluster/secure"
 )
 
-// levels are those of the machine's notices.
+// levels maps the levels of the machine's notices to log levels.
 var levels = map[string]slog.Level{"info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 
 // tellEvent writes what happened to the cluster into the log, with the time at which it happened.

@@ -74,7 +74,7 @@ type process struct {
 	seldom *metrics.Seldom
 	figure *metrics.Process
 	page   *metrics.Page
-	// pages are served beside the figures.
+	// pages are served in addition to the figures.
 	pages []metrics.Extra
 	// server is nil if the process does not listen.
 	server *grpc.Server

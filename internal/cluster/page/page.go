@@ -99,11 +99,15 @@ type Span struct {
 	Sweep uint32 `json:"sweep"`
 	Phase string `json:"phase"`
 	Step  uint32 `json:"step"`
-	Task  uint32 `json:"task"` // the first one
+	// Task is the number of the first task.
+	Task  uint32 `json:"task"`
 	Tasks uint32 `json:"tasks"`
-	Begun int64  `json:"begun"` // milliseconds since 1970
-	Ended int64  `json:"ended"` // 0: it runs
-	// done, lost, failed, returned, revoked, missing, away; empty: it runs
+	// Begun is when the task began, in milliseconds since 1970.
+	Begun int64 `json:"begun"`
+	// Ended is when the task ended, in milliseconds since 1970. It is 0 while the task runs.
+	Ended int64 `json:"ended"`
+	// Result is done, lost, failed, returned, revoked, missing or away. It is empty while the task
+	// runs.
 	Result string `json:"result"`
 }
 

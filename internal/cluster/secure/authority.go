@@ -48,7 +48,8 @@ type Authority struct {
 // CertFile returns the path of the authority's certificate, which all processes need.
 func (a *Authority) CertFile() string { return filepath.Join(a.dir, caCertFile) }
 
-// Expires returns when the authority's certificate expires, and with it all others.
+// Expires returns when the authority's certificate expires. No certificate that it signs expires
+// later.
 func (a *Authority) Expires() time.Time { return a.cert.NotAfter }
 
 // OpenAuthority opens the authority in a folder. If there is none, it makes the folder and the

@@ -14,7 +14,7 @@ import (
 // visitor's browser. The browser sends that name, which is none of these.
 type hosts map[string]bool
 
-// newHosts returns the names given, this machine's, and that of an address to listen on.
+// newHosts returns the given names, this machine's name, and the host of the address to listen on.
 func newHosts(addr string, given []string) hosts {
 	h := hosts{"localhost": true}
 	if own, err := os.Hostname(); err == nil {

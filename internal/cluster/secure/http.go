@@ -18,11 +18,11 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// HTTPServer makes a server of HTTP pages and calls under the same rules as the gRPC services.
-// The policy lists the roles for each path; a path that ends in a slash covers everything below
-// it. "POST /path" is for POST, others are for GET. A path that it does not name is not found.
-// Serve it with ServeHTTP. addr is where it will listen. Unless callers have identities, they must name
-// a host that is meant: see hosts.
+// HTTPServer makes a server of HTTP pages and calls under the same rules as the gRPC services. The
+// policy lists the roles for each path; a path that ends in a slash covers everything below it.
+// "POST /path" is for POST, others are for GET. A path that the policy does not name is not found.
+// ServeHTTP serves the result. addr is the address on which it will listen. Callers without an
+// identity must address the server by one of the names in hosts.
 func (o Options) HTTPServer(addr string, h http.Handler, p Policy) (*http.Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -16,8 +16,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Bounds on names in requests. They are wider than what is in use, and narrow enough to keep, log
-// and show a hundred thousand of them.
+// These bound the names in requests. They are wider than what is in use, and narrow enough to keep,
+// log and show a hundred thousand of them.
 const (
 	maxIDBytes    = 64
 	maxNameBytes  = 256

@@ -20,13 +20,13 @@ type Options struct {
 	// token.
 	TokenFile string
 
-	// RequireToken demands a token from every caller, also on loopback and beside a certificate.
+	// RequireToken demands a token from every caller, also on loopback and in addition to a certificate.
 	RequireToken bool
 
 	// Insecure allows plaintext, and callers without an identity, beyond loopback.
 	Insecure bool
 
-	// Hosts are names, beside its own, under which callers without an identity may reach a server
+	// Hosts are names, besides its own, under which callers without an identity may reach a server
 	// of HTTP.
 	Hosts []string
 

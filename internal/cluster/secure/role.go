@@ -13,7 +13,7 @@ import (
 // Role is a set of things that a caller may do. A caller can have several roles.
 type Role string
 
-// The roles.
+// These are the roles.
 const (
 	// Submit is for users: jobs, their results, the state of the cluster.
 	Submit Role = "submit"

@@ -21,7 +21,7 @@ import (
 	"taxon/internal/cluster/release"
 )
 
-// Limits of every connection.
+// These are the limits of every connection.
 const (
 	// MaxMessageBytes bounds a received message. The largest are job specifications with the
 	// names of some hundred thousand labels (tens of MB), and their plans.
@@ -140,7 +140,7 @@ func sameProtocol(info *tap.Info) error {
 // open reports whether a method may be called without an identity.
 func open(allowed []Role) bool { return len(allowed) == 1 && allowed[0] == Anyone }
 
-// identify returns a call's identity: that of its token, or else that of its certificate.
+// identify returns a call's identity, which its token states or, without a token, its certificate.
 func (g *guard) identify(ctx context.Context, header metadata.MD) (Identity, error) {
 	var tls credentials.TLSInfo
 	if p, ok := peer.FromContext(ctx); ok {

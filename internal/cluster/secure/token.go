@@ -112,7 +112,7 @@ func serverTokens(path string, own Role) ([]tokenEntry, error) {
 	return entries, nil
 }
 
-// clientToken returns the token for calls: the only one of the file, or that of role.
+// clientToken returns the token for calls: the only one of the file, or the token for role.
 func clientToken(path string, role Role) (string, error) {
 	data, err := readFile(path, true)
 	if err != nil {
@@ -160,9 +160,9 @@ func tokenCaller(token string) string {
 }
 
 const (
-	// tokenEnding is the ending of a caller's file, ROLE.token. serverEnding is that of a server's
-	// file, which has the hashes of all tokens, and only its own in plain. So the file of a store
-	// gives a thief no more than the store's role.
+	// tokenEnding is the ending of a caller's file, ROLE.token. serverEnding is the ending of a
+	// server's file, which has the hashes of all tokens, and only its own in plain. So the file of
+	// a store gives a thief no more than the store's role.
 	tokenEnding  = ".token"
 	serverEnding = ".tokens"
 	// previousEnding is the ending of the file with the hash of the token before the last renewal.
@@ -180,10 +180,10 @@ type TokenFiles struct {
 	Made bool
 }
 
-// MakeTokens makes a token for each wanted role that has none in the folder, or with renew a new
-// one for each. Then it writes the servers' files with all tokens. A replaced token is accepted
-// until the next renewal, so that callers can be changed one after the other. It returns the
-// callers' files and the servers'.
+// MakeTokens makes a token for each wanted role that has none in the folder. With renew it makes a
+// new one for each wanted role. Then it writes the servers' files with all tokens. A replaced token
+// is accepted until the next renewal, so that callers can be changed one after the other. It
+// returns the callers' files and the servers'.
 func MakeTokens(dir string, wanted []Role, renew bool) (callers []TokenFiles, serverFiles []string, err error) {
 	if err := vfs.MkdirAll(vfs.OS, dir, 0o700); err != nil {
 		return nil, nil, err

@@ -32,8 +32,8 @@ type Options struct {
 	// Words selects the words of a text that become features.
 	Words Words
 
-	// Strings makes lines of sequences the features of a string kernel. The zero value reads no
-	// line as a sequence.
+	// Strings says that lines hold sequences, and which string kernel turns them into features. The
+	// zero value means that lines do not hold sequences.
 	Strings Strings
 
 	// ZeroBased says that the feature indices of libsvm lines count from 0.
@@ -285,7 +285,7 @@ func (in *intake) readPath(ctx context.Context, path string) error {
 		return in.readTable(ctx, path)
 	}
 	if in.schema != nil {
-		return fs.Inputf(path, 0, "is no table, as those before it: ingest one kind of file at a time")
+		return fs.Inputf(path, 0, "is not a table, as the files before it are: ingest one kind of file at a time")
 	}
 	if in.o.Table.Given() {
 		return NotATable(path)

@@ -10,7 +10,7 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// The constants and kinds below are those of FORMAT.md, which shows the layout of each file.
+// The constants and kinds below are defined in FORMAT.md, which shows the layout of each file.
 const (
 	magic       = "TAXONSET"
 	version     = 1

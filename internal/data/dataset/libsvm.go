@@ -13,7 +13,7 @@ import (
 // maxIndex is the largest feature index allowed in a file.
 const maxIndex = 1<<31 - 1
 
-// lineKind says whether a line is an instance, empty or a comment.
+// lineKind is the kind of a line: an instance, an empty line or a comment.
 type lineKind int
 
 const (

@@ -10,8 +10,8 @@ import (
 )
 
 // pieces reads a file ahead and parses it on several cores. One goroutine cuts the stream into runs
-// of whole lines, others parse them, and next returns them in the file's order. The results,
-// including errors and their lines, are those of a Reader over the file. The cutting goroutine owns
+// of whole lines, others parse them, and next returns them in the file's order. A Reader over the
+// file would give the same results, including errors and their lines. The cutting goroutine owns
 // the file and closes it at its end, so that a cancelled ingest need not wait for standard input.
 type pieces struct {
 	ctx   context.Context

@@ -47,7 +47,7 @@ func (p *publisher) writePostings(ctx context.Context) error {
 	return f.close(rows.flush())
 }
 
-// writePostingRange appends the rows of labels lo..hi, n in all.
+// writePostingRange appends the rows of the labels from lo to below hi, which are n rows together.
 func (p *publisher) writePostingRange(ctx context.Context, w *arrayWriter, lo, hi int, n, room uint64) error {
 	if n > room { // a single label, whose rows arrive in order
 		return p.eachLabel(ctx, func(row, label uint32) {

@@ -213,7 +213,7 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 			continue
 		}
 		if !p.made(name) {
-			return nil, fs.Inputf(p.dir.Join(name), 0, "is no file of a data set, and is in the way of one: remove "+
+			return nil, fs.Inputf(p.dir.Join(name), 0, "is not a file of a data set, and is in the way of one: remove "+
 				"it and ingest again")
 		}
 		item, err := seal(ctx, p.dir, name)
@@ -236,7 +236,7 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 	return report, p.dir.Commit()
 }
 
-// made reports whether a name is that of a file of this data set.
+// made reports whether a file of this name belongs to this data set.
 func (p *publisher) made(name string) bool {
 	for i := range p.in.spill.shards {
 		if name == shardFile(i) {

@@ -169,8 +169,8 @@ func (s *stringRow) parse(line []byte, row *Row) error {
 }
 
 // from adds the occurrences whose next symbol is at position `at`. They have `left` more symbols,
-// that one included, with at most `gaps` gaps between them. prefix and weight are those of the
-// symbols before, and n is the size of the alphabet. It recurses once per symbol.
+// that one included, with at most `gaps` gaps between them. prefix and weight describe the symbols
+// before, and n is the size of the alphabet. It recurses once per symbol.
 func (s *stringRow) from(at, left, gaps int, prefix uint32, weight float64, n uint32) {
 	prefix = prefix*n + s.code[at]
 	if left == 1 {

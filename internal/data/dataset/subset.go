@@ -10,10 +10,9 @@ import (
 )
 
 // Subset copies the given rows, which must be ascending, into a set of its own in memory, for
-// example a fold of a cross-validation. Columns, labels, vocabulary and idf are those of s and
-// shared with it, whether or not the rows use them. A label may thus have no instances. The
-// fingerprint is derived from that of s and the rows. Subset takes O(nonzeros of the rows) time and
-// memory.
+// example a fold of a cross-validation. Columns, labels, vocabulary and idf are shared with s,
+// whether or not the rows use them. A label may thus have no instances. The fingerprint is derived
+// from the fingerprint of s and the rows. Subset takes O(nonzeros of the rows) time and memory.
 func (s *Set) Subset(rows []uint32) *Set {
 	t := *s
 	t.maps, t.Warnings = nil, nil

@@ -64,7 +64,7 @@ func (s *spread) standard() (mean, deviation float64) {
 // readTable reads all rows of a table.
 func (in *intake) readTable(ctx context.Context, path string) error {
 	if in.form != "" && in.schema == nil {
-		return fs.Inputf(path, 0, "is a table, and files before it are none: ingest one kind of file at a time")
+		return fs.Inputf(path, 0, "is a table, but the files before it are not: ingest one kind of file at a time")
 	}
 	if in.o.ZeroBased {
 		return fs.Inputf(path, 0, "is a table, which has no indices: leave out ‹zero-based›")
@@ -262,7 +262,7 @@ func NotATable(path string) error {
 	if st, err := fs.Stat(path); err == nil && st.IsDir() && !fs.HasParts(path) {
 		return fs.NoParts(path)
 	}
-	return fs.Inputf(fs.Name(path), 0, "is no table by its name, and columns are named or remembered: say which "+
+	return fs.Inputf(fs.Name(path), 0, "is not a table by its name, and columns are named or remembered: say which "+
 		"it is with ‹data-format=csv›, tsv, jsonl, parquet, arrow, npy or npz")
 }
 

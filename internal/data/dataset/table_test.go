@@ -406,7 +406,7 @@ func TestTableMistakes(t *testing.T) {
 	weighed := columns
 	weighed.Weight = "w"
 	for want, o := range map[string]Options{
-		"is no table":                  {Paths: []string{"a.csv", "b.svm"}, Table: table.Options{Columns: columns}},
+		"is not a table":               {Paths: []string{"a.csv", "b.svm"}, Table: table.Options{Columns: columns}},
 		"is a table, and files before": {Paths: []string{"b.svm", "a.csv"}},
 		"say what to learn from":       {Paths: []string{"a.csv"}},
 		"no table by its name":         {Paths: []string{"b.svm"}, Table: table.Options{Columns: columns}},

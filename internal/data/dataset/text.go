@@ -43,9 +43,9 @@ func parseTextLine(line []byte, row *Row) error {
 // EachWord calls f with each word of a text. docs/formats.md defines what a word is. See eachWord.
 func EachWord(text, scratch []byte, f func(word []byte)) []byte { return eachWord(text, scratch, f) }
 
-// eachWord calls f with each word of the text. A word is a longest run of letters and numbers
-// (categories L and N), lower-cased rune by rune. The word is valid during the call only. scratch
-// is memory, which is returned for the next text.
+// eachWord calls f with each word of the text. A word is a maximal run of letters and numbers
+// (categories L and N), lower-cased rune by rune. It is valid only until f returns. eachWord writes
+// the words to scratch and returns scratch, which may have grown, for the next call.
 func eachWord(text, scratch []byte, f func(word []byte)) []byte {
 	word := scratch[:0]
 	for i := 0; i < len(text); {

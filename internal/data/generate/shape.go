@@ -23,8 +23,8 @@ import (
 	"strings"
 )
 
-// Shape describes the data that are generated. Counts are those of the training data, unless they
-// say otherwise.
+// Shape describes the data that are generated. Counts refer to the training data, unless they say
+// otherwise.
 type Shape struct {
 	Like      string  `json:"like"`
 	Scale     float64 `json:"scale"`

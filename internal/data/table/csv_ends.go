@@ -25,9 +25,9 @@ const (
 	cellStart csvState = iota
 	cellText           // within an unquoted cell
 	cellQuoted
-	// after a quote in a quoted cell, which ends the cell or is doubled
+	// cellQuote is the state after a quote in a quoted cell. The quote ends the cell or is doubled.
 	cellQuote
-	// in the rest of a line that has a misplaced quote or ends with CR
+	// cellBroken is the state in the rest of a line that has a misplaced quote or ends with CR.
 	cellBroken
 )
 

@@ -43,7 +43,7 @@ type entry struct {
 	value float32
 }
 
-// Matrix reports whether a format is that of a matrix.
+// Matrix reports whether files of a format hold a matrix.
 func Matrix(format string) bool { return format == "npy" || format == "npz" }
 
 // openMatrix opens the file behind f.

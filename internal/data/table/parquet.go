@@ -170,7 +170,7 @@ func (p *parquetRecords) is(c *parquet.Column, logical format.LogicalTypeValue, 
 	return e.ConvertedType.Valid && e.ConvertedType.V == older
 }
 
-// leafType returns the type of a leaf: that of its annotation or else its physical type.
+// leafType returns the type that a leaf's annotation states or, without one, its physical type.
 func leafType(e *format.SchemaElement) logical {
 	switch t := e.LogicalType.Value.(type) {
 	case *format.DecimalType:

@@ -202,7 +202,7 @@ func (r *Reader) nextFile() (err error) {
 		return nil
 	}
 	if r.o.Labels != "" {
-		return r.at(0, errors.New("is no matrix: ‹labels=FILE› is for .npy and .npz"))
+		return r.at(0, errors.New("is not a matrix: ‹labels=FILE› is for .npy and .npz"))
 	}
 	var in records
 	var text io.Reader = r.file
@@ -231,7 +231,8 @@ func (r *Reader) nextFile() (err error) {
 	case "arrow":
 		in, err = openArrow(r.file, path)
 	default:
-		err = errors.New("is no table by its name: say which with ‹data-format=csv›, tsv, jsonl, parquet, arrow, npy or npz")
+		err = errors.New("is not a table by its name: say which with ‹data-format=csv›, tsv, jsonl, parquet, arrow, " +
+			"npy or npz")
 	}
 	if err == nil {
 		r.in = in
@@ -275,7 +276,7 @@ func (r *Reader) findColumns() error {
 	}
 	if r.use.Features && len(r.text)+len(r.features) == 0 {
 		say("say what to learn from: ‹text-column=NAME›, or ‹feature-columns=NAME,NAME› (or ‹data-format=lines›, "+
-			"if this is no table)", "")
+			"if this is not a table)", "")
 	}
 	if r.use.Labels && r.o.Label == "" && len(r.o.LabelColumns)+len(r.o.LevelColumns) == 0 {
 		say("say which column holds the labels: ‹label-column=NAME›", "; where each label has a column of 0 and "+

@@ -179,7 +179,7 @@ func TestBroken(t *testing.T) {
 		{"a.jsonl", "{\"a\":[1],\"l\":\"b\",\"b\":1}\n{\"a\":[1,2],\"l\":\"b\",\"b\":1}\n", nums, 2, "a list of 2 numbers " +
 			"where rows before have 1"},
 		{"a.parquet", "PAR1, not really", text, 1, "is no Parquet file that can be read: it does not end as one"},
-		{"a.txt", "t,l\na,b\n", text, 1, "is no table by its name"},
+		{"a.txt", "t,l\na,b\n", text, 1, "is not a table by its name"},
 	} {
 		path := write(t, c.name, c.content)
 		_, _, err := readPath(t, path, Options{Columns: c.o}, all)

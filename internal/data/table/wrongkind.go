@@ -72,11 +72,11 @@ func kindOf(head []byte) error {
 	return errors.New("the file is text: say ‹data-format=csv› if line 1 names columns, else ‹data-format=lines›")
 }
 
-// seekable returns a file of a binary format with random access. This is the path itself or, if the
-// file at path does not begin as the format does, a copy of f's content, if that does.
+// seekable returns a file of a binary format with random access. It opens path if the file there
+// begins as the format does. Otherwise it copies the content of f, if that does.
 func seekable(f *fs.File, path, format string) (*os.File, int64, error) {
 	if info, err := fs.Stat(path); err == nil && info.Mode()&os.ModeDevice != 0 {
-		return nil, 0, errors.New("is a device, and no file")
+		return nil, 0, errors.New("is a device, not a file")
 	}
 	magic := binaryKinds[format].magic
 	file, err := fs.OpenRegular(path)

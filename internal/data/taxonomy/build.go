@@ -104,7 +104,7 @@ func (g *grower) open(s *Structure) error {
 			return fmt.Errorf("edge from %s to %s occurs twice in the structure", strconv.Quote(s.Names[p]),
 				strconv.Quote(s.Names[c]))
 		case parent[c] >= 0:
-			return fmt.Errorf("the structure is no tree: %s has two parents, %s and %s (‹dag=first-parent› "+
+			return fmt.Errorf("the structure is not a tree: %s has two parents, %s and %s (‹dag=first-parent› "+
 				"keeps the first of them)",
 				strconv.Quote(s.Names[c]), strconv.Quote(s.Names[parent[c]]), strconv.Quote(s.Names[p]))
 		}

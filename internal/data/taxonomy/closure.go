@@ -22,7 +22,7 @@ type Closure struct {
 	dag   bool
 }
 
-// NewClosure prepares the queries for a structure in O(nodes + edges). Its errors are those of
+// NewClosure prepares the queries for a structure in O(nodes + edges). It returns the errors of
 // Structure.Check.
 func NewClosure(s *Structure) (*Closure, error) {
 	index, err := s.index()

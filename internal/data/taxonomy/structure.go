@@ -312,7 +312,7 @@ type Shape struct {
 	LabelsAbsent int `json:"labels_absent"` // labels that the structure does not have
 }
 
-// Shape counts the nodes, edges and labels. labels are those of the data and may be nil. The
+// Shape counts the nodes, edges and labels. labels lists the labels of the data and may be nil. The
 // structure must pass Check. Shape takes O(nodes + edges) time.
 func (s *Structure) Shape(labels []string) Shape {
 	n := len(s.Names)

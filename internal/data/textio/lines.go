@@ -109,7 +109,7 @@ func (r *Reader) raw() ([]byte, error) {
 // check returns an error if b is not valid text.
 func check(b []byte) error {
 	if bytes.IndexByte(b, 0) >= 0 {
-		return errors.New("NUL byte: this is no text file (UTF-16 must be converted to UTF-8)")
+		return errors.New("NUL byte: this is not a text file (UTF-16 must be converted to UTF-8)")
 	}
 	if bytes.IndexByte(b, '\r') >= 0 {
 		return errors.New(CarriageReturn)

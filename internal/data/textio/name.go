@@ -91,7 +91,7 @@ func CutQuoted(s []byte) (name, rest []byte, err error) {
 			return nil, nil, fmt.Errorf("a name: %w", err)
 		}
 		if strings.IndexByte(text, 0) >= 0 {
-			return nil, nil, fmt.Errorf("a name: %q holds a NUL, and is no text", text)
+			return nil, nil, fmt.Errorf("a name: %q holds a NUL, so it is not text", text)
 		}
 		return []byte(text), s[i+1:], nil
 	}

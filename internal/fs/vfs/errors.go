@@ -9,7 +9,7 @@ type InputError struct {
 	// Path is the path as the user wrote it, "stdin" for -. It is empty if the error has none, or if
 	// the caller knows it: fs.Explain adds it.
 	Path string
-	Line int64  // 1-based; 0: the error belongs to no line
+	Line int64  // from 1; 0 if the error belongs to no line
 	Msg  string // what is wrong and what to do, lower-case, one line
 	Err  error  // the cause; may be nil
 }

@@ -44,8 +44,8 @@ func newMemFolder(mode iofs.FileMode) *memNode {
 type Loss int
 
 const (
-	// LoseNothing is the loss when a process is killed and the machine continues. Its locks are
-	// released.
+	// LoseNothing is the loss when a process is killed and the machine continues. The process's
+	// locks are released.
 	LoseNothing Loss = iota
 
 	// LoseUnsynced drops each change of a file or folder that was not synced.

@@ -20,7 +20,7 @@ func (f osFile) Lock() error {
 	return err
 }
 
-// Locked says whether a living process holds the lock of a file of this machine. It does not take the lock,
+// Locked reports whether a living process holds the lock of a file of this machine. It does not take the lock,
 // and a missing file has none.
 func Locked(name string) bool {
 	f, err := os.Open(name)
@@ -31,7 +31,7 @@ func Locked(name string) bool {
 	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil
 }
 
-// Owned says whether a file belongs to the user of this process.
+// Owned reports whether a file belongs to the user of this process.
 func Owned(info iofs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return !ok || int(st.Uid) == os.Getuid()

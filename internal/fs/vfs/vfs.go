@@ -18,8 +18,8 @@ import (
 	"syscall"
 )
 
-// FS is a file system. Names are those of package path/filepath. Errors are those of package os.
-// All methods may be called from several goroutines.
+// FS is a file system. Names have the form that package path/filepath defines. Methods return the
+// errors of package os. All methods may be called from several goroutines.
 //
 // The effect of a method is not durable when it returns. File.Sync makes the content of a file
 // durable. SyncDir makes the entries of a folder durable: files created, renamed and removed in it.

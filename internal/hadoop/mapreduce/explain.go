@@ -10,7 +10,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// Settings of the jobs, as errors name them.
+// These are the settings of the jobs, as errors name them.
 const (
 	settingMemory = "task-memory in ‹hadoop-conf›"
 	settingCores  = "task-cores in ‹hadoop-conf›"

@@ -29,7 +29,7 @@ func (d folder) index(n uint32) string       { return fs.Join(d.step(n), indexFi
 func (d folder) runs() string                { return d.join("runs") }
 func (d folder) run(id string) string        { return d.join("runs", id) }
 
-// Names within the folders of steps and runs.
+// These are the names of files within the folders of steps and runs.
 const (
 	indexFile = "index"
 	linesFile = "lines" // input of the map tasks
@@ -84,7 +84,7 @@ func parseMessage(b []byte, kind string, m proto.Message) error {
 	rest, known := strings.CutPrefix(string(head), "taxon "+kind+" 1 ")
 	if n, err := fmt.Sscanf(rest, "%08x %d", &sum, &size); !ok || !known || err != nil || n != 2 || size != len(body) ||
 		store.Checksum(body) != sum {
-		return fmt.Errorf("is no whole %s file", kind)
+		return fmt.Errorf("is not a complete %s file", kind)
 	}
 	if err := proto.Unmarshal(body, m); err != nil {
 		return fmt.Errorf("is no %s file: %w", kind, err)

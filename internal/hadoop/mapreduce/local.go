@@ -36,7 +36,7 @@ type Local struct {
 const (
 	localFixed    = 0.02 // seconds to start a process
 	localAttempts = 4    // as many as Hadoop's
-	errorBytes    = 2000 // of a task's last output
+	errorBytes    = 2000 // shown of the end of a failed task's output
 )
 
 // Slots implements Runner.

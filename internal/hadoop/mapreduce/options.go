@@ -19,7 +19,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// The names of the runners.
+// These are the names of the runners.
 const (
 	// RunnerAuto is YARN if mapred-site.xml in HADOOP_CONF_DIR says so, and processes otherwise.
 	RunnerAuto      = "auto"

@@ -26,7 +26,7 @@ const (
 )
 
 // errSegment reports that a file is no complete segment.
-var errSegment = errors.New("is no whole segment")
+var errSegment = errors.New("is not a complete segment")
 
 // segment is a segment that is being written. Its methods may be called concurrently.
 type segment struct {

@@ -65,7 +65,7 @@ const (
 	waitDelay = 5 * time.Second
 )
 
-// Names in the state folder and for the tasks.
+// These are the names of files in the state folder and beside the tasks.
 const (
 	binaryName = "taxon"
 	dataName   = "data"

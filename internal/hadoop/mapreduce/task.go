@@ -25,7 +25,7 @@ import (
 
 // Task configures a map or reduce task.
 type Task struct {
-	// State and Run are those of the Job.
+	// State and Run are copied from the Job.
 	State, Run string
 	// Attempt is part of the names of the task's files. If it is empty, a name is generated.
 	Attempt string

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The roles of the processes, which are the components' names, in the order of starting.
+// These are the roles of the processes, which are the components' names, in the order of starting.
 const (
 	Coordinator = "coordinator"
 	Store       = "store"
@@ -20,7 +20,7 @@ const (
 // Roles lists the roles.
 func Roles() []string { return []string{Coordinator, Store, Worker} }
 
-// Names in a container's working folder.
+// These are the names of files in a container's working folder.
 const (
 	programName = "taxon"
 	runName     = "run.json"
@@ -36,7 +36,7 @@ type Size struct {
 
 // Spec describes a cluster to start.
 type Spec struct {
-	// Name is that of the service.
+	// Name is the name of the service.
 	Name string
 	// Queue is YARN's default if it is empty.
 	Queue string
@@ -52,7 +52,7 @@ type Spec struct {
 	Run string
 	// Files are further files, by role and name. The empty role stands for all roles.
 	Files map[string]map[string]string
-	// Principal is that of Kerberos. It is empty without Kerberos.
+	// Principal is the Kerberos principal. It is empty without Kerberos.
 	Principal string
 	// Keytab is a path in HDFS.
 	Keytab string

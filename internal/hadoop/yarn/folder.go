@@ -63,7 +63,7 @@ func removeOwn(dir string) (left []string, err error) {
 	return nil, fs.RemoveAll(dir)
 }
 
-// unfinished reports whether name is that of a hidden file or folder that a killed process left.
+// unfinished reports whether name belongs to a hidden file or folder that a killed process left.
 func unfinished(name string, own []string) bool {
 	return strings.HasSuffix(name, ".part") && slices.ContainsFunc(own,
 		func(o string) bool { return strings.HasPrefix(name, "."+o+".") })

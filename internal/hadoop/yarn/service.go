@@ -2,11 +2,11 @@ package yarn
 
 import "strings"
 
-// Service is the part of YARN's definition and status of a service that is used here. The JSON
-// names are YARN's.
+// Service is the part of YARN's definition and status of a service that is used here. YARN defines
+// the JSON names.
 type Service struct {
 	Name string `json:"name"`
-	// ID is that of the application. It is set in a status.
+	// ID is the id of the application. It is set in a status.
 	ID          string `json:"id,omitempty"`
 	Version     string `json:"version,omitempty"`
 	Description string `json:"description,omitempty"`

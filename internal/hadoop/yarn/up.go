@@ -38,10 +38,12 @@ type UpOptions struct {
 	Metrics       int
 	SnapshotEvery int
 	SnapshotPause time.Duration
-	// Certs is the folder of the authority. If it is empty, it is that of the user's configuration.
+	// Certs is the folder of the authority. If it is empty, the folder in the user's configuration
+	// is used.
 	Certs    string
 	Insecure bool
-	// Principal and Keytab are those of Kerberos. They are empty without Kerberos.
+	// Principal and Keytab are the Kerberos principal and its keytab. They are empty without
+	// Kerberos.
 	Principal, Keytab string
 	// Binary is the program. If it is empty, it is this program.
 	Binary string
@@ -98,7 +100,7 @@ func (o *UpOptions) size(ctx context.Context) error {
 		}
 		plan := i.Plan
 		if plan == nil {
-			return refuse("‹data=%s›: is no data to train on", format.QuoteIfNeeded(o.Data))
+			return refuse("‹data=%s›: is not data to train on", format.QuoteIfNeeded(o.Data))
 		}
 		worker, store = up(int64(float64(plan.WorkerLeast)/workerShare)+room), up(plan.StoreMemory+room)
 		o.UI.Note("by the plan: %s a worker, %s a store", format.Bytes(worker), format.Bytes(store))

@@ -13,7 +13,7 @@ import (
 	"sort"
 )
 
-// The kinds of calibration.
+// These are the kinds of calibration.
 const (
 	// Temperature multiplies scores by a number and, where classes are judged one by one, shifts
 	// them.
@@ -46,7 +46,7 @@ type Calibration struct {
 	X []float64 `json:"x,omitempty"`
 	// Y is non-decreasing, in (0, 1).
 	Y []float64 `json:"y,omitempty"`
-	// Powers are those of the levels, from the top.
+	// Powers holds the powers of the levels, from the top.
 	Powers []float64 `json:"powers,omitempty"`
 
 	HeldOut HeldOut `json:"held_out"`

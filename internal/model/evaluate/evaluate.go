@@ -350,7 +350,7 @@ func (e *evaluation) single(ctx context.Context) (measure.Result, error) {
 	return acc.Result(), nil
 }
 
-// IsModel reports whether a path is that of a model, or of one in training, and not of a file of
+// IsModel reports whether a path leads to a model, or to one in training, and not to a file of
 // predictions.
 func IsModel(path string) bool { return model.IsModel(path) || model.IsUnfinished(path) }
 

@@ -64,7 +64,7 @@ type Score struct {
 type Level struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Score is that of all levels so far.
+	// Score is the score from all levels so far.
 	Score float64 `json:"score"`
 	// Gain is the contribution of this level.
 	Gain float64 `json:"gain"`

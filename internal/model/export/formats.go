@@ -29,7 +29,7 @@ type Format struct {
 // writer writes the weights of the nodes [first, last).
 type writer func(ctx context.Context, w io.Writer, first, last, threads int) error
 
-// Names of formats that options go with.
+// These are the names of formats that have options of their own.
 const (
 	textFormat      = "text"
 	modelFormat     = "model"

@@ -16,7 +16,7 @@ const blockBytes = 128 << 20
 
 // Liblinear writes all terminals as a model file of LIBLINEAR 2: one line per feature with a weight
 // per class, dense, as LIBLINEAR requires. Classes are in node order, so ties are broken as in
-// taxon. Their numbers are those of ClassNumbers. With two classes LIBLINEAR keeps one vector, and
+// taxon. ClassNumbers returns their numbers. With two classes LIBLINEAR keeps one vector, and
 // predicts its first class where the score is above 0. So the second class comes first there, with
 // the difference of the two. A weight is written as the exact value of the float32, as the shortest
 // double.

@@ -12,7 +12,7 @@ import (
 	"taxon/internal/model/scoring"
 )
 
-// The parts of a model with precisions that can be exported.
+// These are the parts of a model with precisions that can be exported.
 const (
 	// Mean is the weights, written by TextExporter.
 	Mean = "mean"
@@ -27,8 +27,8 @@ const (
 //	KIND NAME idx:val ... [bias:val]
 //	KIND NAME val
 //
-// The second form is for a precision of all features; nodes without one have no line. KIND, NAME
-// and indices are those of TextExporter. Every feature that occurs in the training data is written.
+// The second form is for a precision of all features; nodes without one have no line. TextExporter
+// describes KIND, NAME and the indices. Every feature that occurs in the training data is written.
 // Decimals are the shortest that read back to the same number, which is a float32 for a leaf's
 // variance and otherwise a float64.
 func WriteMoments(ctx context.Context, m *model.Model, w io.Writer, what string) error {

@@ -35,8 +35,8 @@ type wordRow struct {
 }
 
 // Parquet writes the nodes [first, last), including internal ones, in long form: one row per
-// weight, in node order, features ascending, the bias last. The file is not compressed. The memory
-// is that of one row group.
+// weight, in node order, features ascending, the bias last. The file is not compressed. It takes
+// the memory of one row group.
 func (s *Source) Parquet(ctx context.Context, w io.Writer, first, last, threads int) error {
 	if !s.m.Named() {
 		return writeParquet(ctx, s, w, first, last, threads, func(r row) row { return r })

@@ -234,8 +234,8 @@ func (o *Options) size(ctx context.Context, whole bool, write writer, s *Source)
 	return frame + int64(float64(sum)*float64(nodes)/float64(sampleRanges*each)), err
 }
 
-// The size from which on the user is told beforehand, and the sizes of a liblinear file from which
-// on the export warns and refuses.
+// These are the size from which on the user is told beforehand, and the sizes of a liblinear file
+// from which on the export warns and refuses.
 const (
 	noteBytes   = 8 << 20
 	tellBytes   = 64 << 20

@@ -50,11 +50,12 @@ func (s *Source) columns() int {
 	return s.width
 }
 
-// CheckMatrix returns an error for a model that does not predict the class with the greatest
-// product, or sum of products: its vectors make no sense as rows of a matrix.
+// CheckMatrix returns an error unless the model predicts the class with the greatest product, or
+// sum of products. The vectors of other models make no sense as rows of a matrix.
 func (s *Source) CheckMatrix() error {
 	if p := s.m.Form.Predictor; p != form.Linear && p != form.Sums {
-		return fmt.Errorf("export: a model that predicts by %s is no matrix of classes: use ‹format=text›, parquet or model",
+		return fmt.Errorf("export: a model that predicts by %s is not a matrix of classes: use ‹format=text›, parquet or "+
+			"model",
 			p)
 	}
 	return nil

@@ -18,10 +18,10 @@ import (
 //	KIND NAME idx:val ... [bias:val]
 //
 // KIND is node, spawned (the leaf spawned under the internal label NAME) or virtual (NAME is -). If
-// the model predicts by descent, the weights are those of edges: KIND is edge, NAME is PARENT,CHILD
-// (a spawned leaf has its parent's name; a root's parent is -), and an only root has no line.
-// Indices are those of the input, counted from 1, ascending. Only nonzero weights are written, as
-// the shortest decimals that read back to the same float32.
+// the model predicts by descent, the weights belong to edges: KIND is edge, NAME is PARENT,CHILD (a
+// spawned leaf has its parent's name; a root's parent is -), and an only root has no line. Indices
+// are the input's, counted from 1, ascending. Only nonzero weights are written, as the shortest
+// decimals that read back to the same float32.
 type TextExporter struct {
 	m         *model.Model
 	threshold float32

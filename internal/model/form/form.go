@@ -29,7 +29,7 @@ type Form struct {
 	Draws int `json:"draws,omitempty"`
 }
 
-// Values of the fields. Empty strings are the defaults.
+// These are the values of the fields. Empty strings are the defaults.
 const (
 	// Overrides records hold the weights that differ from the parent's.
 	Overrides = ""

@@ -34,7 +34,7 @@ type Cutoffs struct {
 // Rule is a way to convert an instance's scores into labels.
 type Rule string
 
-// The rules among which a model's cut-offs choose.
+// These are the rules among which a model's cut-offs choose.
 const (
 	RuleInstance Rule = "instance"
 	RuleScut     Rule = "scut"

@@ -34,8 +34,8 @@ var (
 //
 // where mix is one of 0, 1/4, ..., 1 (fewer if Rough), and mix and shift maximise the goal. For
 // this choice the regression is cross-fitted on folds parts, so that a regression that overfits
-// loses to the one threshold (mix = 0). The stored regression is fitted on all rows. The classes'
-// thresholds are those of newShrinker, shifted in the same way. Rule is the better of the two.
+// loses to the one threshold (mix = 0). The stored regression is fitted on all rows. newShrinker
+// gives the classes' thresholds, which are shifted in the same way. Rule is the better of the two.
 func Fit(p *Profiles, o Options) (*Cutoffs, error) {
 	if p.Rows() == 0 {
 		return nil, errors.New("label sets: no held-out instance to fit the cut-offs on")
@@ -196,7 +196,7 @@ type candidate struct {
 //	find   d = argmax goal({classes with margin > d}, or the first one)
 //
 // It admits candidates in order of decreasing margin, equal ones together. d is halfway between two
-// margins. margin has rows x depth entries; floor selects those that can matter. The cost is that
+// margins. margin has rows x depth entries; floor selects those that can matter. It takes the time
 // of sorting them.
 func bestShift(p *Profiles, goal Goal, margin []float64) (float64, Quality) {
 	s := newScorer(p)

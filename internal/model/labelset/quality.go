@@ -3,8 +3,8 @@ package labelset
 // Goal is the measure that cut-offs maximise.
 type Goal string
 
-// The goals. Micro-F1 is dominated by the frequent classes, macro-F1 by the few rows of the rare
-// ones.
+// These are the goals. Micro-F1 is dominated by the frequent classes, macro-F1 by the few rows of
+// the rare ones.
 const (
 	MicroF1 Goal = "micro_f1"
 	MacroF1 Goal = "macro_f1"

@@ -52,8 +52,8 @@ type Measure struct {
 	At int
 	// NoGoal says that tune does not search by it: eval alone shows it.
 	NoGoal bool
-	// Cutoffs is what cut-offs aim at where the measure is the goal. Rankings and probabilities have no
-	// cut-off, so theirs is the default's.
+	// Cutoffs is what cut-offs aim at where the measure is the goal. Measures of rankings and
+	// probabilities have no cut-off, so they take the default one.
 	Cutoffs labelset.Goal
 	// Card shows the measure in a report. A report leaves out a measure without one.
 	Card *Card

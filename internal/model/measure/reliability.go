@@ -34,7 +34,7 @@ func (b *bins) table() []Bin {
 	return table
 }
 
-// Dimensions of the picture, in its own units.
+// These are the dimensions of the picture, in its own units.
 const (
 	// diagramSide is the side of the square from probability 0 to 1.
 	diagramSide   = 480

@@ -19,7 +19,7 @@ import (
 // The hierarchy is the user's if no class has several parents, and otherwise the trained one. A
 // graph has none. A Sure belongs to one goroutine.
 type Sure struct {
-	// Names and Paths are those of the places, which are the nodes of the hierarchy.
+	// Names and Paths are the names and paths of the places, which are the nodes of the hierarchy.
 	Names, Paths []string
 
 	// above maps a place to its parent, which precedes it, or to -1.

@@ -75,7 +75,7 @@ func ParseCutoff(s string) (Cutoff, error) {
 type Rule struct {
 	kind    cutKind
 	cutoffs *labelset.Cutoffs
-	// Options are those of the predictor.
+	// Options are the options of the predictor.
 	Options scoring.Options
 	// rank is that of cutRank.
 	rank int

@@ -131,7 +131,7 @@ func Open(ctx context.Context, m *model.Model, o Input, ui progress.Reporter) (R
 	return rows, nil
 }
 
-// Texts for errors: the kind of data of a model, and the options that name such columns.
+// These are texts for errors: the kind of data of a model, and the options that name such columns.
 var (
 	trainedOn   = map[bool]string{true: "text", false: "numbers"}
 	columnFlags = map[bool]string{true: "‹text-column›", false: "‹feature-columns›"}

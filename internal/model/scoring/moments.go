@@ -34,8 +34,8 @@ func noMoments(m *model.Model, what string) error {
 // ByFeature reports whether there is a precision for each feature.
 func ByFeature(m *model.Model) bool { return m.Form.Precision == form.ByFeature }
 
-// OfItself reports whether a node's precision is that of its own distance from its parent, and not
-// that of its children's distances from it.
+// OfItself reports whether a node's precision refers to the node's distance from its parent, and
+// not to its children's distances from the node.
 func OfItself(m *model.Model) bool { return m.Form.Precision == form.Own }
 
 // Moment is a column with its value.

@@ -52,7 +52,7 @@ func DefaultRule(m *model.Model) Rule {
 // Options configure a Predictor.
 type Options struct {
 	Rule Rule
-	// Cutoff is that of Threshold.
+	// Cutoff is the score above which Threshold predicts a terminal.
 	Cutoff float64
 	// Top is the number of best terminals to return per instance, at least 1. Fewer are returned if
 	// there are fewer.
@@ -188,9 +188,9 @@ type Result struct {
 	set     []Scored
 	setEnds []int
 	link    string
-	// norm is, by row, log sum over all terminals of exp(scale score), if rows have a norm.
+	// norm holds, for each row, log sum over all terminals of exp(scale score), if rows have a norm.
 	norm []float64
-	// total is, by row, the sum of all terminals' raw probabilities, if the calibration needs it.
+	// total holds, for each row, the sum of all terminals' raw probabilities, if the calibration needs it.
 	total []float64
 
 	calibration *calibration.Calibration
@@ -337,7 +337,7 @@ func (s *Scorer) score(b *Batch) {
 	s.path.LeaveTo(-1)
 }
 
-// add adds x.(w_n - w_parent) to every row's score. The path is at the parent.
+// add adds x.(w_n - w_parent) to every row's score. The path must be at the parent.
 func (s *Scorer) add(rec shard.Record, scores []float64) {
 	begin, entries, current := s.cols.begin, s.cols.entries, s.path.Current
 	width := len(begin) - 1

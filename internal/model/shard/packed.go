@@ -67,7 +67,8 @@ func (s *Packed) value(i int, k uint32) float32 {
 }
 
 // AppendPacked appends a shard with the columns from first on, of counts[i] entries each. Their
-// nodes (ascending within a column) and deltas are concatenated. scale is that of bytes.
+// nodes (ascending within a column) and deltas are concatenated. scale holds the scale of each
+// column if values are bytes.
 func AppendPacked(b []byte, first int, counts, nodes []uint32, deltas []float32, values string,
 	scale []float32) []byte {
 	size := uint32(valueBytes[values])

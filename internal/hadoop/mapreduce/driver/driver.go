@@ -23,7 +23,7 @@ import (
 // Training runs a training's tasks as MapReduce jobs: a train.RemoteRunner.
 type Training struct {
 	Options mapreduce.Options
-	Threads int // for a runner on this machine; 0: all cores
+	Threads int // of a runner on this machine; 0 stands for all cores
 	UI      progress.Reporter
 
 	state   string

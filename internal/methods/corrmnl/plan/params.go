@@ -37,14 +37,14 @@ type Sample struct {
 const (
 	SumIterations = iota // of sample: iterations run
 
-	// SumEnergy is, of sample, the sum over the iterations of -log of the posterior density; of
-	// compare, its mean over all draws.
+	// SumEnergy is a figure of sample and of compare. For sample it is the sum over the iterations
+	// of -log of the posterior density, for compare the mean over all draws.
 	SumEnergy
 	SumAccepted  // of sample: sum of acceptance probabilities
 	SumGradients // of sample: passes over the data
 	SumDiverged  // of sample: trajectories that left the range of float64
 	SumRHat      // of compare: the largest R-hat; 0 if unknown
-	// SumESS is, of compare, the smallest effective sample size, or 0 if it is unknown.
+	// SumESS is a figure of compare: the smallest effective sample size, or 0 if it is unknown.
 	SumESS
 	SumDraws // of compare: draws of all chains
 	SumKept  // of compare: draws that the model will store

@@ -45,7 +45,7 @@ const someFeatures = 4
 
 // scale draws u, and multiplies the coefficients phi of a group by e^u and their precision by
 // e^-2u. The groups are each level, some features, and the bias. The prior of phi stays the same,
-// so the density is that of likelihood(u) - e^-2u T - 2u. Where the data say little, drawing
+// so u has the log density likelihood(u) - e^-2u T - 2u. Where the data say little, drawing
 // precisions given phi and phi given precisions hardly moves the chain, and this does. It returns
 // the new log-likelihood.
 func (c *chain) scale(likelihood float64, sums *Sums) float64 {

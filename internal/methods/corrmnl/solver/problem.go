@@ -16,7 +16,7 @@ type Problem struct {
 	// root.
 	Parent []int32
 	Leaf   []bool
-	// Level is that of each branch, from 0.
+	// Level holds the level of each branch, from 0.
 	Level  []int32
 	Levels int
 

@@ -155,7 +155,7 @@ func ones(n int) []float64 {
 	return out
 }
 
-// Sample continues the chain st in place. The only error is that of a cancelled ctx.
+// Sample continues the chain st in place. It returns an error only if ctx is cancelled.
 func (s *Solver) Sample(ctx context.Context, st *State, o Options) (Sums, error) {
 	c := &chain{Solver: s, st: st, r: newSource(o.Seed, 2), o: o, mass: make([]float64, len(st.Phi)),
 		momentum: make([]float64, len(st.Phi)), last: make([]float64, len(st.Phi)), below: make([][]int32, len(s.p.Parent)+1)}

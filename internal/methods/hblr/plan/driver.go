@@ -13,23 +13,30 @@ import (
 type stage uint8
 
 const (
-	// stageLeaves updates the leaves' means; with schedule parity, those of even depth.
+	// stageLeaves updates the leaves' means. With schedule parity it updates the leaves of even
+	// depth.
 	stageLeaves stage = iota
-	// stageInternals updates the internals' means; with schedule parity, those of odd depth.
+	// stageInternals updates the internals' means. With schedule parity it updates the internals of
+	// odd depth.
 	stageInternals
-	stageLeaves2    // schedule parity: the leaves of odd depth
-	stageInternals2 // schedule parity: the internals of even depth
-	stageGamma      // the precisions, and the length of the whole move
-	stageMove       // the next point
-	stageEvaluate   // the weights of the sweep are written, to be evaluated
-	stageSummary    // statistics of the precisions, for the report
-	stageEmit       // the final weights are written
-	stageEnd        // nothing is left to do
+	// stageLeaves2 updates the leaves of odd depth, with schedule parity only.
+	stageLeaves2
+	// stageInternals2 updates the internals of even depth, with schedule parity only.
+	stageInternals2
+	// stageGamma updates the precisions, and computes the length of the whole move.
+	stageGamma
+	stageMove     // computes the next point
+	stageEvaluate // writes weights, which are then evaluated
+	stageSummary  // computes statistics of the precisions
+	stageEmit     // writes the final weights
+	stageEnd      // nothing is left to do
 	// stagePartition combines the messages of the blocks of a soft-max, whose leaves are then
 	// solved again.
 	stagePartition
-	stageContribute // soft-max: the leaves' contributions to their parents
-	stageFit        // once: the priors' rates, by logistic regressions
+	// stageContribute computes the contributions of a soft-max's leaves to their parents.
+	stageContribute
+	// stageFit computes the rates of the priors by logistic regressions. It runs once.
+	stageFit
 	stages
 )
 

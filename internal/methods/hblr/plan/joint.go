@@ -8,7 +8,8 @@ import (
 )
 
 // joint is the scalar part of Newton's method over all leaves of a soft-max, within a round
-// (internal/methods/hblr/solver/joint.go). Steps of the blocks alternate with steps of the whole.
+// (internal/methods/hblr/solver/joint.go). Steps with a task for each block alternate with steps
+// that have a single task, for the whole.
 type joint struct {
 	Joint             // parameters of the current step
 	Steps     int     // Newton steps in this round

@@ -75,7 +75,8 @@ const (
 	parity   = "parity"
 )
 
-// options are those of all variants. Options with a single choice exist to be shown.
+// options lists the options that all variants have. An option with a single choice is there so that
+// reports show it.
 var options = []method.Option{
 	settled(method.Bias), settled(method.Families),
 	{Name: "inference", Kind: method.Choice, Default: "map", Choices: []string{"map", Variational},

@@ -59,7 +59,8 @@ const (
 
 // These are the families of values. A point x holds the internals' means and the logarithms of the
 // precisions. G(x) is the point after a round of all updates, and F = G(x) - x. Points are stored
-// by feature range; the precisions of M1 and M3 are stored separately, with the whole.
+// by feature range. The precisions of M1 and M3 are stored separately, as values of the whole,
+// which is the only item of the list Whole.
 const (
 	// Leaf holds a block's leaves' means.
 	Leaf = "leaf"
@@ -101,7 +102,7 @@ const (
 	// parent.
 	Rate = "rate"
 
-	// Offset, OffsetF and Couple are values of the whole of a soft-max. Offset holds a number for
+	// Offset, OffsetF and Couple are values of the whole, for a soft-max. Offset holds a number for
 	// each row that represents all leaves (internal/methods/hblr/solver.Block.Offset). With partial
 	// MAP it also holds Soften of each row and the vector by which all leaves move
 	// (internal/methods/hblr/solver/joint.go), and Couple holds c and v of the last direction
@@ -111,8 +112,8 @@ const (
 
 	X, G, F                = "x", "g", "f"                // values of a range
 	XAlpha, GAlpha, FAlpha = "xalpha", "galpha", "falpha" // values of the whole
-	// EM holds a range's precisions after the paper's own step (M2). EMAlpha holds those of the
-	// whole.
+	// EM holds a range's precisions after the paper's own step (M2). EMAlpha holds the precisions
+	// of the whole after it (M1 and M3).
 	EM, EMAlpha = "em", "emalpha"
 
 	// Pace holds, for each of M2's precisions in a range, the factor by which its steps are
@@ -223,7 +224,7 @@ const (
 	JointSearch JointMode = "search" // computes the scores at the end of the step
 )
 
-// NeedsOffset reports whether the step reads the offsets, which are those of the stored leaves.
+// NeedsOffset reports whether the step reads the offsets, which belong to the stored leaves.
 func (p *Joint) NeedsOffset() bool {
 	return p.Mode == JointNewton || p.Mode == JointSearch && p.Slope
 }

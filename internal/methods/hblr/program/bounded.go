@@ -11,7 +11,7 @@ import (
 )
 
 // sigma reads the square roots of the variances of a block's leaves. Before the first solve they
-// are those of the prior.
+// follow from the prior.
 func (k *task) sigma(ctx context.Context, b *solver.Block) (sigmas, error) {
 	j, lanes := k.job, len(b.Positive)
 	v, err := k.own(ctx, params.Sigma, 0, j.columns*lanes, func() []float64 {
@@ -70,8 +70,8 @@ func (k *task) boundedLeaves(ctx context.Context, b *solver.Block, before []floa
 // (internal/methods/hblr/solver.Bounded.Share).
 type share struct{ tau, pull []float64 }
 
-// solveBounded solves a block's leaves. It writes bounds on the curvature of their losses to bound,
-// and adds their shares to shares unless these are nil.
+// solveBounded solves a block's leaves. It writes bounds on the curvature of their losses to bound.
+// It adds the leaves' terms to the sums in shares. A nil shares is left out.
 func (j *job) solveBounded(ctx context.Context, s *solver.Full, b *solver.Block, w, sigma, bound []float64,
 	tolerance float64, sums method.Sums, shares *share) error {
 	if j.full {

@@ -63,7 +63,8 @@ func (k *task) fit(ctx context.Context) (method.Sums, error) {
 	return make(method.Sums, params.Figures), k.Put(ctx, values, nil)
 }
 
-// prior returns the prior of the precisions. For M2 it is that of this range's columns.
+// prior returns the prior of the precisions. In variant M2 each feature range has a prior of its
+// own, which is fitted to its columns.
 func (k *task) prior(ctx context.Context) (solver.Prior, error) {
 	j := k.job
 	switch {

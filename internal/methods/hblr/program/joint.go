@@ -12,7 +12,7 @@ import (
 	"taxon/worker/program"
 )
 
-// whole reads a value of the whole, which must have the given number of entries.
+// whole reads a value of the list Whole, which must have the given number of entries.
 func (k *task) whole(ctx context.Context, family string, numbers int) ([]float64, error) {
 	places := k.All(family, 0)
 	if len(places) != 1 || places[0].Step == 0 {

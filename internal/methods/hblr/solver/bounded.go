@@ -241,7 +241,7 @@ type hessian struct {
 	point []float64 // the sigmas
 }
 
-// Multiply is conjugate.System's.
+// Multiply implements conjugate.System.
 func (s *hessian) Multiply(g *conjugate.Gradients) {
 	s.mean.Turn(g, s.lanes)
 	s.sigma.Turn(g, s.lanes)
@@ -250,7 +250,7 @@ func (s *hessian) Multiply(g *conjugate.Gradients) {
 	s.sigma.Bend(g, s.lanes)
 }
 
-// Advance is conjugate.System's.
+// Advance implements conjugate.System.
 func (s *hessian) Advance(g *conjugate.Gradients) {
 	s.mean.Advance(g, s.lanes)
 	for i, x := range s.mean.R {

@@ -17,7 +17,7 @@ type Full struct {
 	logs []float64
 }
 
-// The solve of one leaf. These constants change the path, never the optimum.
+// These constants determine how one leaf is solved. They change the path, never the optimum.
 const (
 	fullRounds = 500
 	// settling is a bound on changes: one below it that no longer shrinks is due to rounding.
@@ -63,7 +63,7 @@ func (s *Full) SolveOne(ctx context.Context, r Rows, w, sigma []float64, toleran
 	return passes + 1, nil
 }
 
-// information sets factor to that of sum_x c_x x x' + A.
+// information sets factor to the Cholesky factor of sum_x c_x x x' + A.
 func (s *Full) information(r Rows, c []float64) {
 	d := r.Columns()
 	clear(s.factor)

@@ -35,9 +35,9 @@ const (
 )
 
 // Pace returns the factor by which the step of a precision's logarithm is multiplied, and the
-// product. step is that of this round, and before that of the previous one. The factor grows while
-// steps keep their sign and hardly shrink, as when a precision has far to go. It is halved when the
-// sign changes.
+// product. step is the step of this round, and before the step of the previous one. The factor
+// grows while steps keep their sign and hardly shrink, as when a precision has far to go. It is
+// halved when the sign changes.
 func Pace(pace, step, before float64) (next, move float64) {
 	switch {
 	case step*before < 0:
@@ -57,8 +57,8 @@ const (
 
 // Secant returns the slope of a residual over the last move, within bounds, and the next move: the
 // residual divided by its slope. Where a precision's step overshoots, its residual falls by more
-// than it moves. slope is that of the move before, -1 at first. No step is longer than the
-// residual.
+// than it moves. slope is the slope over the previous move. It is -1 at first. No step is longer
+// than the residual.
 func Secant(slope, residual, before, move float64) (next, step float64) {
 	if math.Abs(move) > leastMove {
 		slope = max(min((residual-before)/move, flattest), steepest)

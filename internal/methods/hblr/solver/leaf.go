@@ -12,7 +12,7 @@ import (
 // Lanes is the greatest number of leaves that share a pass over the data.
 const Lanes = 16
 
-// Newton's method. These constants change the path, never the optimum.
+// These constants determine the steps of Newton's method. They change the path, never the optimum.
 const (
 	newtonSteps    = 100
 	conjugateSteps = 200

@@ -141,8 +141,9 @@ func (e *lineLoop) each(visit func(i, l int)) {
 // of returns a field's vector.
 func (e *lineLoop) of(x *float64) []float64 { return unsafe.Slice(x, e.n*e.stride/8) }
 
-// differentiateLines replaces gradient, which is that of the log-likelihood, by the whole
-// objective's, g = A (w-m) - gradient, and adds g^2/(A+h), g^2/A and A (w-m)^2 to the sums.
+// differentiateLines replaces gradient, the gradient of the log-likelihood, by g = A (w-m) -
+// gradient, the gradient of the whole objective, and adds g^2/(A+h), g^2/A and A (w-m)^2 to the
+// sums.
 func differentiateLines(e *lineLoop) {
 	precision, w, above, gradient, h := e.of(e.precision), e.of(e.w), e.of(e.above), e.of(e.gradient), e.of(e.h)
 	e.each(func(i, l int) {

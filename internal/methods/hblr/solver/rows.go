@@ -12,7 +12,7 @@ import (
 type Rows struct {
 	X    *sparse.Matrix
 	Bias float64
-	// Weight is that of each row's likelihood. A nil Weight stands for 1 everywhere.
+	// Weight holds the weight of each row's likelihood. A nil Weight stands for 1 everywhere.
 	Weight []float64
 	// Kernel has the loops over lines of 4, 8, 12 or 16 lanes.
 	Kernel Kernel

@@ -130,7 +130,7 @@ func (y *system) solve(r Rows, share *[Lanes]float64, out []float64, line int) (
 	return 2 * y.Steps
 }
 
-// Multiply is conjugate.System's. It narrows the lines once the lanes that run fit half of one.
+// Multiply implements conjugate.System. It narrows the lines once the lanes that run fit half of one.
 func (y *system) Multiply(g *conjugate.Gradients) {
 	if y.line > eighth && bits.OnesCount32(g.Running) <= eighth && g.Steps > 0 {
 		y.unpack()
@@ -153,7 +153,7 @@ func (y *system) Multiply(g *conjugate.Gradients) {
 	g.Curvature = y.loop.sum
 }
 
-// Advance is conjugate.System's.
+// Advance implements conjugate.System.
 func (y *system) Advance(g *conjugate.Gradients) {
 	for p, x := range g.Alpha {
 		y.loop.factor[p] = float32(x)

@@ -3,7 +3,7 @@ package solver
 // Variant says which nodes have precisions of their own.
 type Variant uint8
 
-// Variants of [TKDD] 3.
+// These are the variants of [TKDD] 3.
 const (
 	// M1 has one precision for each internal node, that of all its children.
 	M1 Variant = 1 + iota

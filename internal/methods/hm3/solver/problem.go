@@ -47,8 +47,8 @@ var Losses = []string{"delta", "unif", "sibl", "subtree"}
 type Problem struct {
 	// Rows gives the instances, C, weights and bias. Its Loss is ignored.
 	Rows *mapper.Problem
-	// Parent is that of each microlabel. Microlabel 0 is the root, whose parent is -1. Parents come
-	// first.
+	// Parent holds the parent of each microlabel. Microlabel 0 is the root, whose parent is -1.
+	// Parents come first.
 	Parent []int32
 	// Weight is c_j. It is 0 for a root that is not a class.
 	Weight []float64

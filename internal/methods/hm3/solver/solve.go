@@ -307,7 +307,7 @@ func (s *Solver) settle(i int) {
 	}
 }
 
-// open sets the marginals to those of a state, and computes w from them.
+// open copies the marginals from a state, and computes w from them.
 func (s *Solver) open(st *State) {
 	n := len(s.p.On)
 	if len(s.mu) == 0 {
@@ -512,8 +512,8 @@ func (s *Solver) walk(d point) bool {
 }
 
 // Solve improves the marginals by passes over the instances, and returns the best state that it
-// found. A nil warm is a fresh start. The only error is that of a cancelled ctx. The result shares
-// no memory with warm.
+// found. A nil warm is a fresh start. It returns an error only if ctx is cancelled. The result
+// shares no memory with warm.
 func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sums, error) {
 	var sums Sums
 	n := len(s.p.On)

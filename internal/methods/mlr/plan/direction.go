@@ -1,6 +1,6 @@
 package plan
 
-// history holds the inner products of the last points. The vectors are those of Products. Entries
+// history holds the inner products of the last points. Products describes the vectors. Entries
 // beyond the number of older points are undefined.
 type history struct {
 	Older int                             // number of points before the current one

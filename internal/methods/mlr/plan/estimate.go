@@ -10,7 +10,7 @@ import (
 const (
 	// visitSeconds is the time in seconds for a nonzero and a class, and for an entry of a vector.
 	visitSeconds     = 1e-9
-	visitsPerNonzero = 2 // the scores, and the gradient
+	visitsPerNonzero = 2 // one for the scores, one for the gradient
 	sweeps           = 50
 )
 

@@ -47,10 +47,9 @@ const (
 const Loss = "softmax"
 
 // Method is soft-max regression. With OnTree, its classes are the leaves of a tree, and the
-// regulariser is that of recursive regularisation, 1/2 sum_n ||w_n - w_parent||^2. With u_n = w_n -
-// w_parent this is 1/2 ||U||^2, and a leaf's score is the sum of u_n.x over its path. So everything
-// else is the same with U in place of W. In V, an internal node has the sum over the nodes below
-// it.
+// regulariser is recursive, 1/2 sum_n ||w_n - w_parent||^2. With u_n = w_n - w_parent this is 1/2
+// ||U||^2, and a leaf's score is the sum of u_n.x over its path. So everything else is the same
+// with U in place of W. In V, an internal node has the sum over the nodes below it.
 type Method struct{ OnTree bool }
 
 // Name implements method.Method.

@@ -72,7 +72,8 @@ type gradient struct {
 
 // score computes the losses of rows [lo, hi) and their part of the gradient. column(f) returns the
 // classes' weights of column f, which must not be changed. Rows are processed in order, in float64.
-// Memory: the part of the gradient. Cost: two passes over the rows for each class.
+// It takes the memory of that part of the gradient, and the time of two passes over the rows for
+// each class.
 func (p *problem) score(ctx context.Context, lo, hi int, column func(f uint32) []float64) (*gradient, error) {
 	g := &gradient{}
 	place := p.occurring(lo, hi, &g.columns)

@@ -139,7 +139,7 @@ const (
 	// copy of the vectors.
 	narrow       = 128
 	bytesPerDual = 12
-	// bytes per row of a full pass, and of the order of the rows
+	// rowBytes is the bytes per row of a full pass and of the order of the rows.
 	rowBytes     = 160
 	visitSeconds = 2.5e-9
 	priceSeconds = 0.3e-9

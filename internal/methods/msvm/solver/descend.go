@@ -9,7 +9,7 @@ import (
 	"taxon/mapper"
 )
 
-// A solve aims at a gap of the duals.
+// These constants say at which gap of the duals a solve aims, and bound its time.
 const (
 	// A solve aims at aimShare times the gap that it began with, or at aimOfGap times the gap to
 	// reach if that is greater.
@@ -22,7 +22,7 @@ const (
 )
 
 // Solve improves the duals by passes over the working sets, and ends with a full pass. A nil warm
-// is a fresh start. The only error is that of a cancelled ctx. The result shares no memory with
+// is a fresh start. It returns an error only if ctx is cancelled. The result shares no memory with
 // warm.
 func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sums, error) {
 	var sums Sums

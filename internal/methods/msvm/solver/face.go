@@ -214,7 +214,7 @@ type ascent struct {
 	rises     bool
 }
 
-// Multiply is conjugate.System's.
+// Multiply implements conjugate.System.
 func (c *ascent) Multiply(g *conjugate.Gradients) {
 	if c.Turn(g, 1); g.Steps > 0 {
 		c.f.project(c.P) // removes rounding errors
@@ -229,7 +229,7 @@ func (c *ascent) Multiply(g *conjugate.Gradients) {
 	c.f.project(c.Q)
 }
 
-// Advance is conjugate.System's.
+// Advance implements conjugate.System.
 func (c *ascent) Advance(g *conjugate.Gradients) {
 	if c.Vectors.Advance(g, 1); c.rises {
 		return

@@ -91,7 +91,7 @@ func (s *Solver) solveNarrow(ctx context.Context, warm *State, o Options) (*Stat
 	return s.pack(primal, sums.Dual), sums, nil
 }
 
-// unpack sets duals and sums to those of a state.
+// unpack copies duals and sums from a state.
 func (s *Solver) unpack(st *State) {
 	n := len(s.p.Class)
 	s.state, s.total = &State{Begin: st.Begin, Class: st.Class, Value: st.Value, Sign: slices.Clone(st.Sign)},
@@ -277,10 +277,10 @@ func (s *Solver) improveAll(i int, own, most float64) {
 	s.moves = moves[:0]
 }
 
-// certify sets P and D. P is that of the vectors rounded to float32, as they are written. If
-// rounding alone keeps a small problem above the gap, it is that of the float64 vectors instead.
-// primal is P of the float64 vectors, where both are known. s.w holds the last of the vectors that
-// were scored.
+// certify sets P and D. P is the objective of the vectors rounded to float32, as they are written.
+// If rounding alone keeps a small problem above the gap, P is the objective of the float64 vectors
+// instead. primal is P of the float64 vectors, where both are known. s.w holds the last of the
+// vectors that were scored.
 func (s *Solver) certify(sums *Sums, gap float64) (primal float64) {
 	s.state = s.pack(0, 0)
 	sums.Dual = s.value()
@@ -307,7 +307,7 @@ func (s *Solver) round() {
 	}
 }
 
-// scoreRows sets P to that of the present vectors.
+// scoreRows sets P to the objective of the present vectors.
 func (s *Solver) scoreRows(sums *Sums) {
 	sums.Primal, _ = s.regular()
 	for i := range s.p.Class {

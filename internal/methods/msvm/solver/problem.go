@@ -45,8 +45,8 @@ type Problem struct {
 // State is what is kept between solves: the duals of each instance's working set. The zero value
 // has no instances. The classes of an instance are ascending, without its own.
 type State struct {
-	// Primal and Dual are P and D of the last full pass. P may be that of the vectors in float64;
-	// see certified.
+	// Primal and Dual are P and D of the last full pass. P may be the objective of the vectors in
+	// float64; see certified.
 	Primal, Dual float64
 	// Begin has one element more than there are instances. Instance i has
 	// Class[Begin[i]:Begin[i+1]].

@@ -9,7 +9,7 @@ import (
 // signShare is what the signs may leave of the gap that a solve aims at.
 const signShare = 0.3
 
-// sign sets M to that of the signs S.
+// sign sets M to the matrix of the signs S.
 func (t *nodes) sign(signs []float64) {
 	for p, x := range signs {
 		t.m.Entry[p] = float64(t.Alpha * x)
@@ -70,7 +70,7 @@ func (s *Solver) turn(aim float64, sums *Sums) (left float64) {
 // index.
 type pair struct{ n, a, at int }
 
-// Steps of the signs of a part of the tree.
+// These constants bound the Newton steps in the signs of a part of the tree.
 const (
 	maxSignPasses = 60
 	maxHalvings   = 40
@@ -205,7 +205,7 @@ func (h *hessian) Multiply(of *conjugate.Gradients) {
 	h.Bend(of, 1)
 }
 
-// Advance is conjugate.System's.
+// Advance implements conjugate.System.
 func (h *hessian) Advance(of *conjugate.Gradients) {
 	h.Vectors.Advance(of, 1)
 	of.Next[0] = h.divide()

@@ -45,7 +45,7 @@ type Tree struct {
 // Form says what R, and the choices of an instance, are. Type Tree describes the forms.
 type Form uint8
 
-// Forms.
+// These are the forms.
 const (
 	Paths Form = iota
 	Transfer
@@ -462,7 +462,7 @@ func (t *nodes) touch(n int32, by float64) {
 	t.delta[n] += by
 }
 
-// flush adds delta times x_i to v, or with invert M^-1 delta times x_i to w.
+// flush adds delta times x_i to v. If invert is set, it adds M^-1 delta times x_i to w instead.
 func (s *Solver) flush(i int, invert bool) {
 	t, moves := s.t, s.moves[:0]
 	for _, n := range t.touched {

@@ -12,8 +12,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Numbers of the estimate, in bytes unless the comment says otherwise. docs/deploy.md compares the
-// estimates with measurements.
+// These are the numbers of the estimate, in bytes unless the comment says otherwise. docs/deploy.md
+// compares the estimates with measurements.
 const (
 	// slotBytesPerFeature is what a slot takes for each feature: the mapper's tile, sixteen
 	// parents, and the walk to them.
@@ -21,11 +21,12 @@ const (
 	// bytesPerLine is what it takes in addition for each feature that a block needs: v, support and
 	// places.
 	bytesPerLine = 138
-	// curveBytesPerLine is for the tile of curvatures, with the squared hinge and internals.
+	// curveBytesPerLine is the size of the tile of curvatures, with the squared hinge and internals.
 	curveBytesPerLine = 64
-	// slotBytesPerRow is for a row's signs.
+	// slotBytesPerRow is the size of a row's signs.
 	slotBytesPerRow = 2
-	// bytesPerListed is for a row that a block visits, and one that it will visit next.
+	// bytesPerListed is what a block keeps for a row that it visits, and for one that it will visit
+	// next.
 	bytesPerListed = 240 + 138
 	// listedRows is the most rows that a block lists, as crowded bands are narrowed.
 	listedRows = 64 << 10
@@ -36,44 +37,45 @@ const (
 	// rowsPerPositive is the number of rows for each positive that have served a class and left
 	// features in the internals above it.
 	rowsPerPositive = 7
-	// bytesPerRow, bytesPerDual and bytesPerEntry are those of a stored working set, dual and entry
-	// of a v_n, which has most features of its support vectors.
+	// bytesPerRow, bytesPerDual and bytesPerEntry are the bytes of a row of a stored working set,
+	// of a dual, and of an entry of a v_n, which has most features of its support vectors.
 	bytesPerRow   = 2.5
 	bytesPerDual  = 4
 	bytesPerEntry = 3
-	// bytesPerOverride is for an entry of an internal's vector.
+	// bytesPerOverride is the size of an entry of an internal's vector.
 	bytesPerOverride = 5
-	// bytesPerWeight is for an entry of the model.
+	// bytesPerWeight is the size of an entry of the model.
 	bytesPerWeight = 6
-	// keptPerEntry is for an entry of a v_n in memory: feature, float64 sum, curvature, and the room
+	// keptPerEntry is the size of an entry of a v_n in memory: feature, float64 sum, curvature, and the room
 	// they grew in.
 	keptPerEntry = 16
-	// keptPerRow is for a row of a block's working set: its number, the lanes that visit it and those
+	// keptPerRow is the size of a row of a block's working set: its number, the lanes that visit it and those
 	// with a dual.
 	keptPerRow = 8
-	// keptPerDual is for a dual in memory, and keptPerOverride a decoded override.
+	// keptPerDual is the size of a dual in memory, and keptPerOverride the size of a decoded
+	// override.
 	keptPerDual     = 8
 	keptPerOverride = 8
-	// reducePerEntry is for an entry of a v_n in the first sweep's reduce: as received and by feature.
+	// reducePerEntry is the size of an entry of a v_n in the first sweep's reduce: as received and by feature.
 	reducePerEntry = 42
-	// reducePerOverride is for an override there: x and x_prev by feature, x+ by feature, decoded and
+	// reducePerOverride is the size of an override there: x and x_prev by feature, x+ by feature, decoded and
 	// coded, and copies of groups.
 	reducePerOverride = 45
-	// bytesPerDense is for an entry of a graph's internal.
+	// bytesPerDense is the size of an entry of a graph's internal.
 	bytesPerDense = 5.25
 )
 
-// Seconds of one core. visitSeconds is for one nonzero and one class, in all passes of a sweep.
-// byteSeconds is for a byte that a sweep writes: it is encoded, stored, read and reduced. The smooth
-// ones are the logistic loss's, which has exponentials and dense values. go run ./test/bench/scaling
-// compares them with measurements.
+// These are seconds of one core. visitSeconds is for one nonzero and one class, in all passes of a
+// sweep. byteSeconds is for a byte that a sweep writes: it is encoded, stored, read and reduced.
+// The smooth ones are the logistic loss's, which has exponentials and dense values. go run
+// ./test/bench/scaling compares them with measurements.
 const (
 	visitSeconds, byteSeconds             = 0.7e-9, 37e-9
 	smoothVisitSeconds, smoothByteSeconds = 3e-9, 3e-9
 )
 
-// Usual numbers of sweeps to a gap of 1e-2, with the hinges, with the logistic loss, and without
-// internals.
+// These are the usual numbers of sweeps to a gap of 1e-2, with the hinges, with the logistic loss,
+// and without internals.
 const (
 	sweeps       = 16
 	smoothSweeps = 8
@@ -154,8 +156,8 @@ func sparse(e *method.Estimate, tree *taxonomy.Tree, spec *taxonv1.JobSpec, plan
 	e.TrafficSweep = 2*e.StoreSweep + duals + coded
 }
 
-// ApartBytes is the memory of a slot for a block from which on the slot frees it while it reduces a
-// range, and the other way round.
+// ApartBytes is the size of a slot's memory for a block above which the slot frees that memory
+// while it reduces a range, and frees its memory for ranges while it solves a block.
 const ApartBytes = 64 << 20
 
 // SlotBytes returns the bytes that the solve of a block over such data takes with a loss, without the
@@ -172,8 +174,8 @@ func SlotBytes(loss string, d *taxonv1.Data) uint64 {
 // listed returns the most rows that a block below internals lists.
 func listed(d *taxonv1.Data) uint64 { return min(d.GetInstances(), listedRows) }
 
-// lines returns the number of features that the tiles of a block have lines for: those of the rows
-// that it lists, or all if they are more than a third (mapper/lines.go).
+// lines returns the number of features that the tiles of a block have lines for: the features of
+// the rows that it lists, or all features if these are more than a third (mapper/lines.go).
 func lines(loss string, d *taxonv1.Data) uint64 {
 	all := d.GetFeatures() + 1
 	n := uint64(newVocabulary(d).distinct(float64(listed(d))))

@@ -58,7 +58,7 @@ func (n named) Traits(*taxonv1.Options) method.Traits {
 
 func (n named) logistic() bool { return n == "rr-lr" || n == "blr" }
 
-// flat says whether the method trains without the structure.
+// flat reports whether the method trains without the structure.
 func (n named) flat() bool { return n == "bsvm" || n == "blr" }
 
 // Options implements method.Method.
@@ -107,7 +107,7 @@ func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
 	return s, err
 }
 
-// settings are those of a job whose options have been checked.
+// settings returns the settings of a job whose options have been checked.
 func settings(spec *taxonv1.JobSpec) Settings {
 	s, _ := SettingsOf(spec.GetOptions())
 	return s

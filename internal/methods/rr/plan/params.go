@@ -2,7 +2,7 @@ package plan
 
 import "taxon/coordinator/method"
 
-// The lists of items, and the operations on them.
+// These are the lists of items, and the operations on them.
 const (
 	// Blocks is the list of the blocks of at most sixteen terminals.
 	Blocks = 0
@@ -19,17 +19,18 @@ const (
 	OpEmitReduce = "emit_reduce"
 )
 
-// Families of values.
+// These are the families of values.
 const (
-	// values of blocks: duals and working set, or v of a smooth loss
+	// Dual holds the values of blocks: duals and working set, or v with the logistic loss.
 	Dual = "dual"
 
 	// V holds a block's contributions to the parents of its terminals, cut by ranges.
 	V = "v"
-	X = "x" // values of ranges: the internals' vectors
+	// X holds the values of ranges: the internals' vectors.
+	X = "x"
 )
 
-// Figures of a task, in the order of method.Sums.
+// These are the figures of a task, in the order of method.Sums.
 const (
 	SumPrimal   = iota // share of P(W)
 	SumDual            // share of D(a)
@@ -95,7 +96,7 @@ type Emit struct {
 	Beta float64 `json:",omitempty"`
 }
 
-// Plan is a problem cut into blocks and feature ranges: method.Plan.Detail. Node numbers are those
+// Plan is a problem cut into blocks and feature ranges: method.Plan.Detail. Nodes have the numbers
 // of taxonomy.Tree.
 type Plan struct {
 	// BlockTerminals lists the terminals of all blocks, one block after the other. Block b holds

@@ -5,7 +5,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// The names of the schedules (option schedule). Package plan and the option's help describe them.
+// These are the names of the schedules (option schedule). Package plan and the option's help
+// describe them.
 const (
 	ScheduleTwoblock = "twoblock"
 	ScheduleParity   = "parity"

@@ -61,8 +61,8 @@ func (d *driver) aim(gap float64) {
 	}
 }
 
-// adapt sets how far the inner solves of the coming sweeps go. rise is that of D since the last
-// certificate, infinite at the first.
+// adapt sets how far the inner solves of the coming sweeps go. rise is the rise of D since the last
+// certificate. It is infinite at the first one.
 func (d *driver) adapt(rise float64) {
 	if d.noBound {
 		d.Precise = d.Precise || d.gap < d.p.PreciseBelow && d.Sweep > d.p.NoBoundSweeps || d.Stationary > 0

@@ -22,7 +22,7 @@ type graph struct {
 	whole       bool // contributions carry whole vectors: see reducer.Task.Whole
 }
 
-// numberGraph numbers internals and leaf groups, in node order. unwanted is that of program.Job.
+// numberGraph numbers internals and leaf groups, in node order. unwanted is program.Job.Unwanted.
 func (j *job) numberGraph(sets []uint32, unwanted func() bool) {
 	t, o := j.tree, &j.options
 	f := &reducer.Forest{Graph: &reducer.Graph{Weight: o.InternalWeight, Anchor: o.Anchor}}

@@ -15,9 +15,9 @@ import (
 
 // WarmStart returns the values with which a job begins: those of the internals, one per range and
 // group, and on a tree those of the blocks. A block of the logistic loss begins at v = w -
-// w_parent; a block of a hinge begins at duals that match the weights (dualSeeder). Memory: the
-// sparse weights of the internals, the dense vectors of a block, and the duals. Time with a hinge:
-// one pass over all rows that scores them.
+// w_parent; a block of a hinge begins at duals that match the weights (dualSeeder). It takes the
+// memory of the sparse weights of the internals, the dense vectors of a block, and the duals. With
+// a hinge it takes the time of one pass over all rows, which scores them.
 func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string,
 	err error) {
 	full := j.seedVectors(from)

@@ -38,7 +38,7 @@ type Solve struct {
 }
 
 // Plan is the tree divided into blocks, and the content of method.Plan.Detail. Each node with at
-// least two children has a problem, which consists of one or more blocks. Node numbers are those of
+// least two children has a problem, which consists of one or more blocks. Nodes have the numbers of
 // taxonomy.Tree.
 type Plan struct {
 	// Node is the node of each problem. It is -1 for the root of a flat structure, which is not

@@ -122,7 +122,7 @@ type Result struct {
 }
 
 // Solve returns the weights of the target that is +1 on the rows in positive, ascending, and -1 on
-// the others. The only error is that of a cancelled ctx.
+// the others. It returns an error only if ctx is cancelled.
 func (s *Solver) Solve(ctx context.Context, positive []uint32) (*Result, error) {
 	rows := s.p.X.Rows
 	y := make([]float64, rows)
@@ -151,7 +151,7 @@ func (s *Solver) Solve(ctx context.Context, positive []uint32) (*Result, error) 
 	return out, nil
 }
 
-// system is that of a target, without a preconditioner.
+// system is the linear system of a target, without a preconditioner.
 type system struct {
 	conjugate.Gradients
 	conjugate.Vectors
@@ -159,7 +159,7 @@ type system struct {
 	ctx context.Context
 }
 
-// Multiply is conjugate.System's. Once ctx has ended, no direction has curvature.
+// Multiply implements conjugate.System. Once ctx has ended, no direction has curvature.
 func (e *system) Multiply(g *conjugate.Gradients) {
 	if e.ctx.Err() != nil {
 		return
@@ -169,7 +169,7 @@ func (e *system) Multiply(g *conjugate.Gradients) {
 	g.Curvature[0] = sparse.Dot(e.P, e.Q)
 }
 
-// Advance is conjugate.System's.
+// Advance implements conjugate.System.
 func (e *system) Advance(g *conjugate.Gradients) {
 	e.Vectors.Advance(g, 1)
 	g.Next[0] = sparse.Dot(e.R, e.R)
