@@ -43,7 +43,7 @@ func (v *byName) Set(s string) error {
 	switch {
 	case f == nil || !grouped(f) || name == byNameFlag || name == "job":
 		names := slices.Concat(optionNames(v.cmd), flagNames(v.cmd))
-		if near := format.Nearest(name, names); near != "" {
+		if near := format.Nearest(name, names); near != "" && near != name {
 			return valuef("there is no option %q: did you mean %s?", name, near)
 		}
 		return valuef("there is no option %q: see `taxon help %s --all`", name, verbPath(v.cmd))

@@ -210,6 +210,7 @@ func (o *Options) Validate(verb string) error {
 	check(set != "" && o.ZeroBased, "‹zero-based›: %s is ingested already: leave it out", set)
 	words := o.Words.Check(o.Text || len(o.Table.Text) > 0 || set != "")
 	check(words != nil, "%v", words)
+	check(o.TestLabels != "" && o.Test == "", "‹test-labels›: is for ‹test›: add that, or leave this out")
 	check(set != "" && len(o.Words.Flags()) > 0, "‹%s›: %s is ingested already: give it to `taxon ingest`",
 		slices.Concat(o.Words.Flags(), [][2]string{{}})[0][0], set)
 	check(o.Weights == fs.Stdin, "‹instance-weights=-›: give a file")
