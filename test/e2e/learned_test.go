@@ -23,7 +23,7 @@ func TestLearnedHierarchy(t *testing.T) {
 	}
 	run("tree", "--data", data, "--families", "9", "--seed", "4", "--out", tree, "--threads", "1")
 	on := func(out, hierarchy string, more ...string) []string {
-		return append([]string{"train", "--data", data, "--hierarchy", hierarchy, "--out", out, "--gap", "1e-3", "--seed",
+		return append([]string{"train", "--data", data, "--hierarchy", hierarchy, "--out", out, "--gap", "1e-5", "--seed",
 			"4", "--json", "--quiet"}, more...)
 	}
 	given := filepath.Join(dir, "given")

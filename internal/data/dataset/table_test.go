@@ -406,10 +406,10 @@ func TestTableMistakes(t *testing.T) {
 	weighed := columns
 	weighed.Weight = "w"
 	for want, o := range map[string]Options{
-		"is not a table":               {Paths: []string{"a.csv", "b.svm"}, Table: table.Options{Columns: columns}},
-		"is a table, and files before": {Paths: []string{"b.svm", "a.csv"}},
-		"say what to learn from":       {Paths: []string{"a.csv"}},
-		"no table by its name":         {Paths: []string{"b.svm"}, Table: table.Options{Columns: columns}},
+		"is not a table":                   {Paths: []string{"a.csv", "b.svm"}, Table: table.Options{Columns: columns}},
+		"is a table, but the files before": {Paths: []string{"b.svm", "a.csv"}},
+		"say what to learn from":           {Paths: []string{"a.csv"}},
+		"is not a table by its name":       {Paths: []string{"b.svm"}, Table: table.Options{Columns: columns}},
 		"has no indices": {Paths: []string{"a.csv"}, ZeroBased: true,
 			Table: table.Options{Columns: columns}},
 		"deep.txt:2: a path of 257 parts": {Paths: []string{"deep.txt"}, Text: true,
