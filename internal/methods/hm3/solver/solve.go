@@ -512,7 +512,7 @@ func (s *Solver) walk(d point) bool {
 }
 
 // Solve improves the marginals by passes over the instances, and returns the best state that it
-// found. A nil warm is a fresh start. It returns an error only if ctx is cancelled. The result
+// found. If warm is nil, it starts afresh. It returns an error only if ctx is cancelled. The result
 // shares no memory with warm.
 func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sums, error) {
 	var sums Sums
