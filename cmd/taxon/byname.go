@@ -17,11 +17,12 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// byNameFlag is the flag that sets any option of a verb by its name. Options that few users need have no
-// flag of their own: those that methods do not declare Common, and those that optionGroup defines.
+// byNameFlag is the flag that sets any option of a verb by its name. Options that few users need
+// have no flag of their own: the ones that methods do not declare Common, and the ones that
+// optionGroup defines.
 const byNameFlag = "x"
 
-// byName is the value of --x: the options of a verb that have no flag of their own.
+// byName is the value of --x. It holds the options of a verb that have no flag of their own.
 type byName struct {
 	cmd     *cobra.Command
 	options *pflag.FlagSet
@@ -76,7 +77,7 @@ func (v *byName) Replace(all []string) error {
 // GetSlice implements [pflag.SliceValue].
 func (v *byName) GetSlice() []string { return v.given }
 
-// optionsByName are the options of cmd without a flag. It makes --x if cmd has none yet.
+// optionsByName returns the options of cmd that have no flag. It defines --x if cmd has none yet.
 func optionsByName(cmd *cobra.Command) *pflag.FlagSet {
 	if f := cmd.Flags().Lookup(byNameFlag); f != nil {
 		return f.Value.(*byName).options
@@ -124,7 +125,7 @@ func byTheirNames(cmd *cobra.Command, args []string) []string {
 	return out
 }
 
-// groupByName is the title of the group of --x, the last of a verb's own.
+// groupByName is the title of the group of --x. It is the last group of a verb's own flags.
 const groupByName = "Other options"
 
 // optionGroup defines options without a flag of their own, as flagGroup defines flags.
@@ -152,7 +153,7 @@ func lookup(cmd *cobra.Command, name string) *pflag.Flag {
 	return hasOptionsByName(cmd).Lookup(name)
 }
 
-// set gives a flag or an option, which exists, a value.
+// set sets the value of a flag or an option. The flag or the option must exist.
 func set(cmd *cobra.Command, name, value string) error {
 	if cmd.Flags().Lookup(name) != nil {
 		return cmd.Flags().Set(name, value)
@@ -176,8 +177,8 @@ func optionNames(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// badValue returns the error of the flag or option whose value is impossible, or nil. For an option
-// given by --x it is the error of the option's value.
+// badValue returns the error of the flag or option whose value is invalid. It returns nil if all
+// values are valid. For an option given by --x it is the error of the option's value.
 func badValue(err error) *pflag.InvalidValueError {
 	var bad, inner *pflag.InvalidValueError
 	if !errors.As(err, &bad) {

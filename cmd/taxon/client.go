@@ -44,7 +44,7 @@ func (o *clientOptions) dial(ctx context.Context, a *app) (*client.Client, error
 	return client.Dial(ctx, o.Options)
 }
 
-// oneArg requires exactly one positional argument, which errors call what.
+// oneArg requires exactly one positional argument. what is the name of the argument in errors.
 func oneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -54,7 +54,7 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
-// describeModel returns everything in a job's model except the weights, and a function that
+// describeModel describes a job's model without its weights. It also returns a function that
 // completes the report.
 func describeModel(spec *taxonv1.JobSpec, names *dataset.Set) (model.Meta, func(*model.Report), error) {
 	t, err := train.Of(spec)

@@ -68,8 +68,8 @@ func pathCause(err error) error {
 	return err
 }
 
-// plainPath converts an error's "open F: no such file" to "F: no such file". The system call does
-// not help the user.
+// plainPath removes the name of the system call from an error: "open F: no such file" becomes "F:
+// no such file".
 func plainPath(err error) string {
 	msg := err.Error()
 	var p *fs.PathError

@@ -85,8 +85,8 @@ func newEvalCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// printEval prints a result as text, with the second model's beside it if there is one. Shares are
-// in percent; the JSON document has fractions.
+// printEval prints a result as text. If there is a second model, its result is printed beside the
+// first one. Shares are in percent, whereas the JSON document has fractions.
 func printEval(a *app, o evaluate.Options, what string, r *measure.Result) {
 	fmt.Fprintf(a.stdout, "%s on %s: %s, %s\n\n", a.style.Bold(what), o.Data.Path, format.Counted(int64(r.Instances),
 		"instance", "instances"), classSet(r))
@@ -134,8 +134,8 @@ func printEval(a *app, o evaluate.Options, what string, r *measure.Result) {
 	}
 }
 
-// printMeasures prints the measures that are shown in percent, or the others, one line each. It
-// returns their explanations.
+// printMeasures prints one line for each measure that is shown in percent, or for each of the other
+// measures. It returns the explanations of these measures.
 func printMeasures(w io.Writer, r *measure.Result, at []int, percent bool) (notes []string) {
 	for _, m := range measure.Measures(at...) {
 		v, ok := m.Of(r)

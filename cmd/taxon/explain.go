@@ -122,7 +122,8 @@ func featureName(word string, feature uint32) string {
 	return fmt.Sprintf("feature %d", feature)
 }
 
-// printPrecisions prints the standard deviation of weights around those of the level above.
+// printPrecisions prints the standard deviation of a level's weights around the weights of the
+// level above.
 func printPrecisions(a *app, depth int, l explain.Level) {
 	switch {
 	case l.OfItself:

@@ -88,7 +88,7 @@ func newExportCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// thresholdValue is the value of the flag threshold: a number >= 0, or auto.
+// thresholdValue is the value of the flag threshold, which is a number >= 0 or auto.
 type thresholdValue struct {
 	at   float64
 	auto bool
@@ -145,8 +145,8 @@ func (o *exportOptions) run(ctx context.Context, a *app) error {
 }
 
 // fetch converts the result of a cluster's job to a model, and checks it against the job's digest.
-// The model is temporary, and done removes it; it is exported like any other. If the model itself
-// was requested, fetch prints it and leaves Model empty.
+// The model is temporary, and done removes it. If the user asked for the model itself, fetch prints
+// it and leaves Model empty.
 func (o *exportOptions) fetch(ctx context.Context, a *app) (done func(), err error) {
 	if err := o.Check(); err != nil {
 		return nil, err

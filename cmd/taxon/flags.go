@@ -48,8 +48,8 @@ func inGroup(f *pflag.FlagSet, title string) {
 // grouped reports whether a flag is the verb's own, unlike --json and --help, which all verbs have.
 func grouped(f *pflag.Flag) bool { return f.Annotations[groupAnnotation] != nil }
 
-// methodOptions adds the methods' options of one group to the flags: the common ones, or the
-// others. Their values go into said.
+// methodOptions adds either the common options of the methods or the other options to the flags. It
+// stores their values in said.
 func methodOptions(f *pflag.FlagSet, said *registry.Values, group string, common bool) {
 	for _, p := range registry.Options() {
 		if p.Group == group && p.Common == common {
@@ -58,10 +58,11 @@ func methodOptions(f *pflag.FlagSet, said *registry.Values, group string, common
 	}
 }
 
-// mostNamed is how many methods the help on an option names.
+// mostNamed is the largest number of methods that the help on an option names.
 const mostNamed = 3
 
-// usageOf is the help on an option, with the methods that have it, or have it not, where these are few.
+// usageOf returns the help on an option. If only a few methods have the option, or only a few lack
+// it, the help names them.
 func usageOf(p *method.Option) string {
 	help, by := option.Flags(p.Help), registry.Taking(p.Name)
 	without := slices.DeleteFunc(registry.Names(), func(name string) bool { return slices.Contains(by, name) })
@@ -134,7 +135,7 @@ func choicesOf(f *pflag.Flag) []string {
 	return nil
 }
 
-// valueError is the message of a flag type about a value: "must be above 0".
+// valueError is a flag type's message about an invalid value, such as "must be above 0".
 type valueError struct{ msg string }
 
 func (e *valueError) Error() string { return e.msg }
@@ -144,7 +145,8 @@ func valuef(format string, args ...any) error {
 	return &valueError{fmt.Errorf(format, args...).Error()}
 }
 
-// floatFlag defines the flag of a number. check returns the requirement that it violates, or "".
+// floatFlag defines a flag whose value is a number. check returns the requirement that the number
+// violates, or "" if there is none.
 func floatFlag(f *pflag.FlagSet, p *float64, name string, def float64, usage string, check func(float64) string) {
 	*p = def
 	f.Var(&floatValue{p, check}, name, usage)
@@ -240,12 +242,12 @@ func labelsOption(f *pflag.FlagSet, o *table.Options) {
 		"labels of a matrix: a `FILE` with a line LABEL[,LABEL...] per row, or a NumPy array")
 }
 
-// formatOption is the option for what data are whose name does not say it.
+// formatOption is the option that gives the format of data whose file name does not show it.
 func formatOption(f *pflag.FlagSet, o *table.Options) {
 	choiceFlag(f, &o.Format, "data-format", "auto", table.Formats, "format of the data; auto: by file name")
 }
 
-// intFlag defines a whole number between lo and hi.
+// intFlag defines a flag whose value is a whole number from lo to hi.
 func intFlag(f *pflag.FlagSet, p *int, name string, def, lo, hi int, usage string) {
 	*p = def
 	f.Var(&intValue{p, lo, hi}, name, usage)
@@ -277,7 +279,7 @@ func (v *intValue) Set(s string) error {
 	return nil
 }
 
-// choiceFlag defines a name out of a list.
+// choiceFlag defines a flag whose value is a name from a list.
 func choiceFlag(f *pflag.FlagSet, p *string, name, def string, choices []string, usage string) {
 	*p = def
 	f.Var(&choiceValue{p, choices}, name, usage)
@@ -308,8 +310,8 @@ func (v *choiceValue) Set(s string) error {
 	return valuef("must be one of %s", strings.Join(v.choices, ", "))
 }
 
-// bytesFlag defines an amount of memory in bytes: 512MiB, 4GB, 1e9. 0 as the default
-// means that the verb chooses, and shows as nothing.
+// bytesFlag defines a flag whose value is a number of bytes, such as 512MiB, 4GB or 1e9. If the
+// default is 0, the verb chooses the value, and the help shows no default.
 func bytesFlag(f *pflag.FlagSet, p *int64, name string, def int64, usage string) {
 	*p = def
 	f.Var(&bytesValue{p}, name, usage)

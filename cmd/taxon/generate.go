@@ -71,7 +71,7 @@ func (o *shapeOptions) flags(f *pflag.FlagSet) {
 	floatFlag(f, &o.Labels, "labels", 0, "mean `NUMBER` of labels an instance", from1To(100))
 }
 
-// from1To accepts a mean of an instance.
+// from1To accepts numbers from 1 to an upper bound. The flags for means per instance use it.
 func from1To(most float64) func(float64) string {
 	return func(x float64) string {
 		if !(x >= 1 && x <= most) {
@@ -81,7 +81,7 @@ func from1To(most float64) func(float64) string {
 	}
 }
 
-// joinNames joins names as in a sentence.
+// joinNames joins names as a sentence lists them.
 func joinNames(names []string) string {
 	out := ""
 	for i, n := range names {

@@ -16,8 +16,8 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// usual lists, for verbs with many flags, the flags that the help shows besides those that all verbs
-// have: for train twenty in all. --all shows the others too.
+// usual lists the flags that the help of verbs with many flags shows, in addition to the flags that
+// all verbs have. For train it shows twenty in all. --all shows the others too.
 var usual = map[string][]string{"train": usualOfTraining, "submit": slices.Concat(usualOfTraining,
 	[]string{"coordinator", "wait", "job", "name"}),
 	"info": {"text", "zero-based", "instance-weights", "hierarchy", "method", "threads", "plan", "data", "like", "scale",
@@ -159,7 +159,8 @@ func shown(c *cobra.Command) bool { return c.IsAvailableCommand() || c.Name() ==
 
 const orderAnnotation = "taxon_order"
 
-// order returns a key that sorts the verbs as verbs() lists them, followed by cobra's.
+// order returns a key by which the verbs are sorted in the order of verbs(). The verbs of cobra
+// follow.
 func order(c *cobra.Command) string {
 	if o, ok := c.Annotations[orderAnnotation]; ok {
 		return o

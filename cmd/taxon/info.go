@@ -86,9 +86,8 @@ func newInfoCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// methodOptions adds the options of training on which a plan depends, both of the problem and of
-// the path to its solution: the common ones as flags, or the others. The structure of an estimate
-// is a tree that is there.
+// methodOptions adds the training options on which a plan depends. It adds either the common
+// options, as flags, or the other ones. An estimate needs a tree that exists already.
 func (o *infoOptions) methodOptions(f *pflag.FlagSet, common bool) {
 	for _, p := range registry.Options() {
 		if p.Common == common && (p.Group == method.GroupMethod && p.On != method.Graphs && !p.Learns ||
@@ -116,7 +115,7 @@ func runInfo(ctx context.Context, a *app, o infoOptions) error {
 	return a.print(i, func() { printInfo(a, i) })
 }
 
-// look describes data of which only the dimensions are given, or the content of the path.
+// look describes the content of the path. Without a path it describes data of the given dimensions.
 func (o *infoOptions) look(ctx context.Context, a *app) (*inspect.Info, error) {
 	if o.like.Like == "" {
 		return inspect.Look(ctx, o.Options, a.ui)
@@ -258,7 +257,7 @@ func (p infoPrinter) training(i *inspect.Info) {
 	p.row("weights", "%s stored, sha256 %s", format.Count(int64(i.Counts.Overrides)), r.WeightsSHA256)
 }
 
-// pruneCost describes the measured cost of pruning.
+// pruneCost describes how much pruning cost, as it was measured.
 func pruneCost(c *model.PruneCost) string {
 	if c.Instances == 0 {
 		return "not measured: there were too few instances to hold some out"
@@ -397,8 +396,8 @@ func (p infoPrinter) plan(i *estimate.Info) {
 	}
 }
 
-// factorHoldsFrom is the estimate in seconds from which it is right within a factor of three.
-// Shorter trainings differ more.
+// factorHoldsFrom is a time in seconds. Estimates of at least this length are right within a factor
+// of three, and shorter ones may be further off.
 const factorHoldsFrom = 20
 
 // formatLong formats a duration, with hours if it is long.

@@ -90,7 +90,7 @@ func stringOptions(f *pflag.FlagSet, o *dataset.Strings) {
 			"(UTF-8, up to 3)")
 }
 
-// ingestReport is `taxon ingest --json`.
+// ingestReport is the JSON output of `taxon ingest`.
 type ingestReport struct {
 	Out       string `json:"out"`
 	Instances int64  `json:"instances"`
@@ -183,7 +183,7 @@ func printIngest(a *app, r ingestReport) {
 	row("time", format.Seconds(r.Seconds))
 }
 
-// perInstance returns the mean of n over the instances, in brackets.
+// perInstance returns n divided by the number of instances, as text in brackets.
 func perInstance(n, instances int64) string {
 	if instances == 0 {
 		return ""

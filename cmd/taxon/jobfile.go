@@ -13,9 +13,9 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// parseJobFile sets the flags that a job file contains: a YAML mapping of flags to values, or to
-// lists of values for flags that may be repeated. It returns one error for all mistakes. validate
-// adds the mistakes in the flags' values.
+// parseJobFile sets the flags that a job file contains. The file is a YAML mapping of flags to
+// values. A flag that may be repeated can have a list of values. parseJobFile returns one error for
+// all mistakes, to which validate adds the mistakes in the flags' values.
 func parseJobFile(cmd *cobra.Command, path string, data []byte, validate func() error) error {
 	settings, err := parseSettings(path, data)
 	if err != nil {

@@ -52,8 +52,8 @@ const envEndsWithStdin = "TAXON_ENDS_WITH_STDIN"
 // user. The Python package sets it.
 const envMarkOptions = "TAXON_MARK_OPTIONS"
 
-// orphanWait is how long a process may take to end after the program that started it has ended.
-// Nobody is left to send a second signal.
+// orphanWait is how long a process may take to end after the program that started it has ended. The
+// limit is needed because nobody is left to send a second signal.
 const orphanWait = 30 * time.Second
 
 // endsWith returns a context that is cancelled, with cause errInterrupted, when r ends. It calls
@@ -73,8 +73,8 @@ func endsWith(parent context.Context, r io.Reader, kill func()) context.Context 
 const signalsApart = 50 * time.Millisecond
 
 // withSignals returns a context that is cancelled with cause errInterrupted at the first SIGINT or
-// SIGTERM, so that a verb can end cleanly. At the second it calls kill. stop restores the signals
-// and waits for the goroutine.
+// SIGTERM, so that a verb can end cleanly. At the second signal it calls kill. stop restores the
+// signals and waits for the goroutine.
 func withSignals(parent context.Context, kill func()) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
@@ -158,8 +158,8 @@ func (a *app) fail(lines string) {
 	fmt.Fprintf(a.stderr, "taxon: %s\n", strings.ReplaceAll(lines, "\n", "\ntaxon: "))
 }
 
-// stickyWriter remembers the first failed write. So a full disk at stdout is an error even of a
-// verb that ignores the result of Fprintf.
+// stickyWriter remembers the first failed write. A full disk is then an error even if a verb
+// ignores the result of Fprintf.
 type stickyWriter struct {
 	w   io.Writer
 	err error
@@ -192,7 +192,7 @@ func panicPlace() string {
 	}
 }
 
-// verb builds the command of one verb over the app.
+// verb builds the command of one verb of the app.
 type verb = func(*app) *cobra.Command
 
 // named is a verb with the name of its command.
@@ -201,7 +201,7 @@ type named struct {
 	build verb
 }
 
-// verbs lists the verbs in the order of the help, one line per file.
+// verbs lists the verbs in the order in which the help shows them. There is one line per file.
 func verbs() []named {
 	return []named{
 		{"demo", newDemoVerb},

@@ -118,7 +118,7 @@ func (o *trainOptions) checkMapReduce() error {
 	return nil
 }
 
-// newMapReduceTaskCmd is what a map or reduce task starts.
+// newMapReduceTaskCmd returns the hidden verb that a map or reduce task runs.
 func newMapReduceTaskCmd(a *app) *cobra.Command {
 	var t mapreduce.Task
 	data := ""

@@ -13,7 +13,8 @@ import (
 type methodDocument struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
-	// Probabilities says whether scores are probabilities, with the defaults of the options.
+	// Probabilities reports whether the scores are probabilities if all options have their
+	// defaults.
 	Probabilities bool             `json:"probabilities"`
 	Options       []optionDocument `json:"options"`
 }

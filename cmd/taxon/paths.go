@@ -10,7 +10,8 @@ import (
 	"taxon/internal/ui/option"
 )
 
-// pathNames maps the names that help texts use for path values to words for what they name.
+// pathNames maps each name that help texts use for a path, such as DIR, to a word for the kind of
+// path.
 var pathNames = map[string]string{"DIR": "folder", "FILE": "file", "FOLDER": "folder", "PATH": "path", "MODEL": "model",
 	"CACHE": "folder"}
 
@@ -26,9 +27,9 @@ func localOnly(verb, flag string) bool {
 	return false
 }
 
-// canonicalPaths replaces the paths among a verb's flags by the spelling of fs.Canonical. It
-// returns an error for unknown file systems and for empty paths: an unset variable of a script
-// would otherwise drop a file silently.
+// canonicalPaths replaces the paths among a verb's flags by their canonical forms (fs.Canonical).
+// It returns an error for unknown file systems and for empty paths. Without this error, an unset
+// variable in a script would silently omit a file.
 func canonicalPaths(cmd *cobra.Command) error {
 	var errs []error
 	visitAll(cmd, func(f *pflag.Flag) {

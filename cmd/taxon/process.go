@@ -49,7 +49,7 @@ func listenFlags(f *pflag.FlagSet, o *node.Process, addr string) {
 	f.Lookup("listen-fd").Hidden = true // for `taxon cluster`
 }
 
-// frameFlags defines the groups that all processes share.
+// frameFlags defines the groups of flags that all processes share.
 func frameFlags(cmd *cobra.Command, o *node.Process) {
 	flagGroup(cmd, "Security", o.Security.AddFlags)
 	flagGroup(cmd, "Watching", func(f *pflag.FlagSet) {
@@ -58,15 +58,15 @@ func frameFlags(cmd *cobra.Command, o *node.Process) {
 	})
 }
 
-// starts records who starts a process, and sets up its output.
+// starts records the program that starts a process, and sets up the process's output.
 func (a *app) starts(o *node.Process) {
 	o.Version, o.LogTo = readVersion().Version, a.stderr
 	o.Say = func(line string) { fmt.Fprintln(a.stdout, line) }
 	a.logsBy(o.Log)
 }
 
-// logsBy sets the log of a long-running process. Libraries log there too and, with JSON, so does
-// the error that ends the process.
+// logsBy sets up the log of a long-running process. Libraries write to the same log. If it is in
+// JSON, the error that ends the process is also written there.
 func (a *app) logsBy(o metrics.LogOptions) {
 	log, err := o.Logger(a.stderr)
 	if err != nil {
@@ -128,7 +128,7 @@ func newCoordinatorCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// snapshotFlags say when snapshots are taken, and where they go.
+// snapshotFlags are the flags that say when snapshots are taken and where they are written.
 func snapshotFlags(f *pflag.FlagSet, dir *string, every *int, pause *time.Duration) {
 	f.StringVar(dir, "snapshots", "", "keep a snapshot of each job in `DIR`, on a disk that the stores' failures leave "+
 		"alone: what lost shards held is taken from there, and `taxon restore` puts jobs onto another "+

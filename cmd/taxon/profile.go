@@ -20,9 +20,10 @@ const envProfile = "TAXON_PROFILE"
 // profileFlag names the flag.
 const profileFlag = "profile"
 
-// readProfile sets what a profile, a file of lines `name: value`, says: how to reach a cluster, and
-// by which certificates and tokens. Paths are relative to its folder. An empty path is no profile.
-// A coordinator that is given already stays. A nil coordinator is not set.
+// readProfile applies the settings of a profile, which is a file of lines `name: value`. They say
+// how to reach a cluster, and with which certificates and tokens. Paths in the file are relative to
+// its folder. An empty path means that there is no profile. A coordinator that is already set is
+// not changed, and a nil coordinator is ignored.
 func readProfile(ctx context.Context, path string, coordinator *string, o *secure.Options) error {
 	if path == "" {
 		return nil
@@ -63,7 +64,8 @@ func readProfile(ctx context.Context, path string, coordinator *string, o *secur
 	return nil
 }
 
-// besideFile is a path that a file names: relative to the file's folder, unless that is in HDFS.
+// besideFile resolves a path that a file names. A relative path is relative to the file's folder,
+// unless the folder is in HDFS.
 func besideFile(file, path string) string {
 	if fs.IsAbs(path) || fs.Shared(file) {
 		return path
@@ -71,14 +73,15 @@ func besideFile(file, path string) string {
 	return filepath.Join(filepath.Dir(file), path)
 }
 
-// isSetting reports whether this is the name of a security setting, which a profile may have.
+// isSetting reports whether a name is the name of a security setting. A profile may contain these
+// settings.
 func isSetting(name string) bool {
 	f := pflag.NewFlagSet(profileFlag, pflag.ContinueOnError)
 	new(secure.Options).AddFlags(f)
 	return f.Lookup(name) != nil
 }
 
-// speakFor makes texts name options as cmd takes them.
+// speakFor makes messages name options as the user gives them to cmd.
 func (a *app) speakFor(cmd *cobra.Command) {
 	if a.marked {
 		return

@@ -91,12 +91,13 @@ func (a *app) print(document any, text func()) error {
 	return nil
 }
 
-// printNote is print for a result of one line.
+// printNote prints a result whose text is one line, as print does.
 func (a *app) printNote(document any, format string, args ...any) error {
 	return a.print(document, func() { a.ui.Note(format, args...) })
 }
 
-// printTable is print for a table with a head. If there are no rows, it prints none.
+// printTable prints a result whose text is a table with a head, as print does. Without rows it
+// prints no head.
 func (a *app) printTable(document any, rows [][]string, none string) error {
 	return a.print(document, func() {
 		if len(rows) == 1 {
@@ -116,7 +117,7 @@ const (
 	groupOther   = "other"
 )
 
-// newRootCmd builds the command tree over a. It has no state beyond a, so tests build one per
+// newRootCmd builds the tree of commands for a. All state is in a, so tests build one tree per
 // command line.
 func newRootCmd(a *app, verbs []named) *cobra.Command {
 	var version bool
@@ -394,7 +395,7 @@ func flagError(cmd *cobra.Command, err error) error {
 
 // flagErrors reports all flags of a command line with invalid values, in the words of flagError,
 // and the errors of validate about the others. It skips validate if the method is unknown, or if a
-// file is to name it.
+// file will name the method.
 func (a *app) flagErrors(validate func() error) func(*cobra.Command, error) error {
 	return func(cmd *cobra.Command, err error) error {
 		var first *pflag.InvalidValueError

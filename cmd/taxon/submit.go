@@ -87,7 +87,7 @@ func newSubmitCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// check returns an error for combinations that no single flag can detect.
+// check returns an error for invalid combinations of flags.
 func (o *submitOptions) check() error {
 	t := &o.train
 	if err := t.Validate("submit"); err != nil {
@@ -115,7 +115,7 @@ func (o *submitOptions) check() error {
 	return nil
 }
 
-// submitDocument is the JSON output of `taxon submit`. All but the job is set with --wait only.
+// submitDocument is the JSON output of `taxon submit`. Without --wait, only the job is set.
 type submitDocument struct {
 	Job    string          `json:"job"`
 	State  string          `json:"state,omitempty"`

@@ -204,7 +204,7 @@ func (o *trainOptions) outputOptions(f *pflag.FlagSet) {
 			"or 20 % of the training", atLeast0)
 }
 
-// jobFlags say what is trained, and for how long; submit has them too.
+// jobFlags defines the flags that say what is trained and for how long. submit has them too.
 func (o *trainOptions) jobFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Method", func(f *pflag.FlagSet) {
 		o.Job = &taxonv1.Options{}
@@ -315,7 +315,7 @@ func capsThen(c model.PastCaps) string {
 	return s + fmt.Sprintf(" up to sweep %d", c.Sweep)
 }
 
-// midst explains how an earlier sweep can have been better.
+// midst explains why the weights of an earlier sweep may have been better.
 const midst = "the time limit cut a later sweep short"
 
 // aboveGap explains why a training ended above the requested gap, and what to do. more describes
@@ -351,7 +351,7 @@ func aboveGap(r *model.Report, gap float64, more func(flag string) string) strin
 	return fmt.Sprintf("stopped by %s at gap %.3g, above the %.3g asked for: %s", r.StoppedBy, *r.Gap, gap, what)
 }
 
-// moreOf describes how to train a finished model further. Its duals no longer exist.
+// moreOf describes how to train a finished model further, whose duals no longer exist.
 func (o *trainOptions) moreOf(flag string) string {
 	if o.Threshold > 0 || o.ModelSize > 0 || !registry.Has(o.Job.GetMethod(), method.WarmStart.Name) {
 		return "to train anew raise " + flag + " and add --force"
@@ -387,7 +387,7 @@ func newTrainVerb(a *app) *cobra.Command {
 	return cmd
 }
 
-// warmFlags are train's alone: a cluster does not see the model.
+// warmFlags defines flags that only train has, because a cluster cannot read the model.
 func (o *trainOptions) warmFlags(cmd *cobra.Command) {
 	flagGroup(cmd, "Path to the optimum", func(f *pflag.FlagSet) {
 		f.StringVar(&o.EarlyStop, "early-stop", "",

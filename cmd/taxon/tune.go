@@ -162,7 +162,8 @@ func runTune(ctx context.Context, a *app, o *tune.Options) error {
 	return a.print(r, func() { printTuned(a, t.Out, r) })
 }
 
-// gridOptions defines those options of which tune can try several values that are common, as flags, or the others.
+// gridOptions defines the options for which tune can try several values. It defines either the
+// common ones, as flags, or the others.
 func gridOptions(f *pflag.FlagSet, grid map[string][]string, common bool) {
 	for _, p := range registry.Tunable() {
 		if p.Common == common {
@@ -198,7 +199,8 @@ func (v *gridValue) Set(s string) error {
 	return nil
 }
 
-// stopWordsValue is a flag for the lists of stop words to try, or for the path of the one to use.
+// stopWordsValue is the value of a flag that names the lists of stop words to try, or the path of
+// the list to use.
 type stopWordsValue struct {
 	gridValue
 	file *string
@@ -340,8 +342,8 @@ type tunedColumn struct {
 	value func(p *tune.TablePoint) string
 }
 
-// tunedColumns returns the columns: the options that differ between points, C, the goal, both F1
-// unless one of them is the goal, and the cost of the trainings.
+// tunedColumns returns the columns of the table. They are the options that differ between points,
+// C, the goal, both F1 measures unless one of them is the goal, and the cost of the trainings.
 func tunedColumns(r *tune.Table) (out []tunedColumn) {
 	columns := []tunedColumn{{"method", func(p *tune.TablePoint) string { return p.Method }}}
 	var cost tunedColumn

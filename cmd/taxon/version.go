@@ -15,7 +15,8 @@ import (
 // versionReport is the JSON output of `taxon version`.
 type versionReport struct {
 	Version string `json:"version"`
-	// Protocol is the version of the cluster's protocol. Processes of the same one work together.
+	// Protocol is the version of the cluster's protocol. Processes with the same protocol version
+	// work together.
 	Protocol string `json:"protocol"`
 	// Revision is the revision of the sources, if the build knows it.
 	Revision string `json:"revision,omitempty"`

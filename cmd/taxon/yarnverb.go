@@ -41,7 +41,8 @@ func newYarnCmd(a *app) *cobra.Command {
 // defaultYarnName is the default name of the service.
 const defaultYarnName = "taxon"
 
-// serviceFlags defines the flags that yarn's verbs share; those of YARN come with yarnFlags.
+// serviceFlags defines the flags that the verbs of `taxon yarn` share. yarnFlags defines the flags
+// about YARN itself.
 func serviceFlags(cmd *cobra.Command, a *app, o *yarn.Options) {
 	o.UI, o.Verb = a.ui, "yarn "+cmd.Name()
 	flagGroup(cmd, "Service", func(f *pflag.FlagSet) {

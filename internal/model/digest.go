@@ -33,8 +33,8 @@ type Digest struct {
 	weights   hash.Hash
 }
 
-// NewDigest starts the digest of a tree's weights with a number of columns (the features, and one
-// more with a bias), in the form of a model.
+// NewDigest starts the digest of a tree's weights in a model form. The number of columns is the
+// number of features, plus one if there is a bias.
 func NewDigest(tree *taxonomy.Tree, columns int, form form.Form) *Digest {
 	columns = form.Width(columns)
 	return &Digest{tree: tree, form: form, columns: columns, path: shard.NewPath[float32](columns), weights: sha256.New()}

@@ -17,8 +17,8 @@ import (
 	"taxon/internal/model/labelset"
 )
 
-// Options are the options of the training. Own holds those that only the method and the trainer
-// know. They are named as on the command line, with underscores for hyphens.
+// Options are the options of the training. Own holds the options that only the method and the
+// trainer know. They are named as on the command line, with underscores for hyphens.
 type Options struct {
 	Method string `json:"method"`
 	Loss   string `json:"loss,omitempty"`
@@ -57,10 +57,11 @@ type DataInfo struct {
 	// InstanceWeights is the sum of the instances' weights. It is zero if all were 1.
 	InstanceWeights float64 `json:"instance_weights,omitempty"`
 
-	// Table holds the columns and the scaling of numbers, for data from tables. It is nil
-	// otherwise.
+	// Table holds the columns and the scaling of numbers. It is nil if the data are not from
+	// tables.
 	Table *table.Schema `json:"table,omitempty"`
-	// Words says how texts became features. It is nil for words by default, and without text.
+	// Words describes how texts became features. It is nil if all its options have their defaults,
+	// or if there was no text.
 	Words *dataset.Words `json:"words,omitempty"`
 }
 
@@ -146,7 +147,8 @@ type PastCaps struct {
 	MaxSeconds float64 `json:"max_seconds"`
 }
 
-// TraceRow is one line of trace.jsonl: a sweep. Figures that were not computed are nil.
+// TraceRow is one line of trace.jsonl, which describes a sweep. Figures that were not computed are
+// nil.
 type TraceRow struct {
 	Sweep     int      `json:"sweep"`
 	Phase     string   `json:"phase"`
@@ -183,7 +185,7 @@ type Text struct {
 	IDF []float64
 }
 
-// Meta is all of a model except its weights and its report.
+// Meta holds everything in a model except its weights and its report.
 type Meta struct {
 	Options Options
 	// Form describes the records and the prediction. It is set by the method.

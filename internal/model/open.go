@@ -59,7 +59,7 @@ type mapping struct {
 // a disk busy.
 const openParallel = 4
 
-// openLocal is Open for a local folder.
+// openLocal does what Open does, for a local folder.
 func openLocal(dir string) (*Model, error) {
 	manifest, err := readManifest(dir)
 	if err != nil {
@@ -98,7 +98,7 @@ func Resembles(dir string) bool {
 // ReadManifest reads and verifies the manifest of the model in dir, and nothing else.
 func ReadManifest(dir string) (*Manifest, error) { return readManifest(dir) }
 
-// readManifest is ReadManifest for internal use.
+// readManifest does what ReadManifest does, for use within this package.
 func readManifest(dir string) (*Manifest, error) {
 	name := fs.Join(dir, fileManifest)
 	f, err := fs.OpenRaw(name)
@@ -120,7 +120,7 @@ func readManifest(dir string) (*Manifest, error) {
 	return m, nil
 }
 
-// WorkExt ends the name of a folder in which a model is trained.
+// WorkExt is the end of the name of a folder in which a model is trained.
 const WorkExt = ".train"
 
 // Unfinished is the folder next to a model's folder that holds its training until that has ended.

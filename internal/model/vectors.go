@@ -62,8 +62,8 @@ func (m *Model) WalkVectors(first, last int, visit func(n int, vector []float32)
 	return nil
 }
 
-// WalkSums is WalkVectors with the sums of the vectors from the root to each node, for records that
-// are whole vectors.
+// WalkSums does what WalkVectors does, with the sums of the vectors from the root to each node. The
+// records must be whole vectors.
 func (m *Model) WalkSums(first, last int, visit func(n int, vector []float32) error) error {
 	w, records := shard.NewPath[float32](m.columns()), m.Records()
 	add := func(n int32) {
@@ -99,9 +99,9 @@ func (m *Model) Records() []shard.Record {
 	return m.records
 }
 
-// Rest returns the parts of the records after the vectors: variances and precisions, or draws (see
-// package form). It is nil if records of the model's form hold vectors alone, or if the model is
-// pruned.
+// Rest returns the parts of the records after the vectors, which are variances and precisions, or
+// draws (see package form). It is nil if records of the model's form hold vectors alone, or if the
+// model is pruned.
 func (m *Model) Rest() []shard.Record { return m.rest }
 
 // EachDifference calls visit with all nodes' differences from their parents, node by node.

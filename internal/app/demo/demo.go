@@ -25,9 +25,9 @@ import (
 //go:embed train.txt.gz test.txt.gz hierarchy.txt.gz LICENSE.wordnet
 var files embed.FS
 
-// Files returns training and test documents in the text format
-// (`label[,label]<TAB>text` lines), the hierarchy (`parent child` lines) and the
-// licence notice that must go with them. The slices are the caller's.
+// Files returns training and test documents in the text format (`label[,label]<TAB>text` lines),
+// the hierarchy (`parent child` lines) and the licence notice that must go with them. The caller
+// may change the slices.
 func Files() (train, test, hierarchy []byte, notice string, err error) {
 	for _, f := range []struct {
 		name string

@@ -53,8 +53,8 @@ func (r *Report) printScores(w io.Writer, s console.Style) {
 		"\n  "+s.Dim("gap: no weights whatever could lower the objective by more than this share."))
 }
 
-// printSizes draws a bar for each bin of class sizes: to the right of the axis for a gain, to the
-// left for a loss.
+// printSizes draws a bar for each bin of class sizes. A bar to the right of the axis is a gain, and
+// a bar to the left is a loss.
 func (r *Report) printSizes(w io.Writer, s console.Style) {
 	const barWidth = 24
 	fmt.Fprintf(w, "%s\n\n", s.Bold("Macro-F1 by the number of training documents of a class"))
@@ -141,7 +141,7 @@ func (r *Report) printNext(w io.Writer, s console.Style) {
 	}
 }
 
-// flags returns a command line, with options rendered as flags.
+// flags returns a command line in which options are written as flags.
 func flags(text string, args ...any) string { return option.Flags(fmt.Sprintf(text, args...)) }
 
 // Next returns commands that work in the folder of a kept demo.

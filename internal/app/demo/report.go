@@ -226,13 +226,14 @@ func predictTest(ctx context.Context, m *model.Model, test string, threads int) 
 	return guesses, err
 }
 
-// textWidth is the greatest length of an example's text: two lines of the terminal.
+// textWidth is the greatest length of an example's text, which is two lines of the terminal.
 const textWidth = 140
 
-// examples selects documents to show: two that only rr-svm predicted correctly, with the largest
-// errors of bsvm; one that only bsvm predicted correctly, with the largest error of rr-svm; a deep
-// one that both predicted correctly; and one that both got wrong, with the largest advantage of
-// rr-svm. Ties go to the first in the file.
+// examples selects the documents to show. Two are documents that only rr-svm predicted correctly
+// and for which the errors of bsvm are largest. One is a document that only bsvm predicted
+// correctly and for which the error of rr-svm is largest. One is deep in the hierarchy and was
+// predicted correctly by both. For the last one, both models were wrong and the advantage of rr-svm
+// is largest. Among equals the first in the file is selected.
 func (r *Report) examples() []Example {
 	var out []Example
 	take := func(flat, tree bool, rank func(outcome) int) {

@@ -110,7 +110,7 @@ type file struct {
 	text []byte
 }
 
-// keepFiles writes either all of the demo's files or none.
+// keepFiles writes the demo's files. If it fails, it leaves none of them.
 func keepFiles(dir string, files []file) (err error) {
 	var made []string
 	defer func() {

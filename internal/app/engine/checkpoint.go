@@ -20,7 +20,8 @@ import (
 // refers to, with these files beside them. It can be restored to any number of shards.
 const (
 	stateFile = "state"
-	// spentFile has the CPU seconds of all processes so far, as a decimal number, for the report only.
+	// spentFile holds the CPU seconds of all processes so far, as a decimal number. Only the report
+	// uses it.
 	spentFile = "cpu-seconds"
 )
 
@@ -84,7 +85,7 @@ func LoadCheckpoint(dir string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// load reads all but the values.
+// load reads everything in a checkpoint except the values.
 func (c *Checkpoint) load(ctx context.Context) (err error) {
 	if c.back, err = backup.Open(ctx, fs.Local{}, c.dir); err != nil {
 		return err
@@ -115,7 +116,8 @@ func (c *Checkpoint) UpdateStopCriteria(caps machine.StopCriteria) (machine.Chec
 	return r, err
 }
 
-// damage returns the error of a damaged checkpoint for one of its snapshot, and others as they are.
+// damage turns an error about a damaged snapshot into the error of a damaged checkpoint. It returns
+// other errors as they are.
 func (c *Checkpoint) damage(err error) error {
 	if errors.Is(err, store.ErrSnapshot) || errors.Is(err, store.ErrCorrupt) || errors.Is(err, os.ErrNotExist) {
 		return damaged(c.dir) // it appeared whole, so what is missing was removed
@@ -128,8 +130,8 @@ func damaged(path string) error {
 	return fs.Inputf(path, 0, "the checkpoint is damaged: use ‹force› to train anew")
 }
 
-// WriteState writes the state of a job, whose values a Backend has, to a file and replaces what is
-// there. The file begins with a line that has the state's checksum and size.
+// WriteState writes the state of a job to a file, which it replaces if it exists. A Backend holds
+// the values of such a job. The file begins with a line that has the state's checksum and size.
 func WriteState(path string, state []byte) error {
 	head := fmt.Appendf(nil, "taxon state 1 %08x %d\n", store.Checksum(state), len(state))
 	return fs.WriteFile(path, append(head, state...))

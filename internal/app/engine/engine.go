@@ -32,7 +32,7 @@ import (
 var ErrEarlyStop = coordinator.ErrEarlyStop
 
 // Config configures an engine. The zero value runs one task at a time, with one store shard in
-// memory and without checkpoints; Open is required unless Backend is set.
+// memory and without checkpoints. Open is required unless Backend is set.
 type Config struct {
 	// Slots is the number of tasks that run at a time. Less than 1 means 1.
 	Slots int
@@ -79,8 +79,8 @@ type Config struct {
 	// Wrap wraps the worker's executor, for tests and measurements. It may be nil.
 	Wrap func(worker.Executor) worker.Executor
 
-	// Backend replaces shards, checkpoints and the worker's executor. If it is nil, this process
-	// has them.
+	// Backend replaces shards, checkpoints and the worker's executor. If it is nil, they are in
+	// this process.
 	Backend Backend
 }
 
@@ -257,7 +257,7 @@ func (e *Engine) Resume(ctx context.Context, c *Checkpoint) (job string, err err
 	return e.server.SubmitCheckpoint(c.State)
 }
 
-// keeper is the store together with the final weights, as the coordinator uses them.
+// keeper is what the coordinator uses as its store. It consists of the store and the final weights.
 type keeper struct {
 	*storerpc.Client
 	weights *worker.WeightBuffer

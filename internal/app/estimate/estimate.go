@@ -18,7 +18,8 @@ import (
 	"taxon/coordinator/method/registry"
 )
 
-// taskSeconds is the cost of a task without work, in seconds: lease, run and commit.
+// taskSeconds is the time that a task takes in addition to its work, in seconds. It includes the
+// lease and the commit.
 const taskSeconds = 300e-6
 
 // These are assumptions about a cluster, which are not measured.
@@ -53,7 +54,8 @@ type Info struct {
 	Ranges     int     `json:"ranges,omitempty"`
 	Items      []Items `json:"items"`
 	TasksSweep int     `json:"tasks_sweep"`
-	// Visits is the number of multiplications per sweep: nonzeros times classes.
+	// Visits is the number of multiplications per sweep, which is the number of nonzeros times the
+	// number of classes.
 	Visits float64 `json:"visits_sweep"`
 	// Sweeps is the assumed number of sweeps until the training stops.
 	Sweeps int `json:"sweeps"`
@@ -149,7 +151,8 @@ func Until(j *registry.Job) string {
 	return "a gap of 1e-2 at C = 1"
 }
 
-// model holds the seconds of a sweep's tasks by step, longest first.
+// model holds the times of a sweep's tasks in seconds, for each step. The longest task of a step
+// comes first.
 type model struct {
 	steps  [][]float64
 	sweeps int
@@ -187,8 +190,8 @@ func (m *model) sweep(n int) (seconds float64) {
 	return seconds
 }
 
-// on estimates a training on n cores. The bottleneck is the largest cost besides the cores' own
-// work, if that is more than a tenth of a sweep.
+// on estimates a training on n cores. The bottleneck is the largest cost other than the work of the
+// cores. There is none if this cost is at most a tenth of a sweep.
 func (m *model) on(n int, c Cluster, one float64) Speedup {
 	workers := c.Workers
 	if workers <= 0 {

@@ -9,8 +9,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Spec describes a training on generated data without generating them. Class sizes and tree are
-// those that generate.Write would make; the rest are means of the shape.
+// Spec describes a training on generated data without generating them. The class sizes and the tree
+// are as generate.Write would make them. All other numbers are means of the shape.
 func Spec(s generate.Shape, seed uint64) *taxonv1.JobSpec {
 	d := &taxonv1.Data{Instances: uint64(s.Instances), Features: uint64(s.Features),
 		Nonzeros: uint64(float64(s.Instances) * s.Nonzeros)}

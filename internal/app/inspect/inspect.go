@@ -493,7 +493,7 @@ func (l *look) hierarchy(ctx context.Context, i *Info, names []string) (*taxonom
 	return s, nil
 }
 
-// Shape plans a training on data that were not generated.
+// Shape plans a training on data of a given shape without generating them.
 func Shape(s generate.Shape, o Options) (*Info, error) {
 	spec := estimate.Spec(s, 0)
 	d := spec.GetData()

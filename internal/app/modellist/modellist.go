@@ -53,9 +53,9 @@ type Run struct {
 // Sorts lists the keys to sort by.
 var Sorts = []string{"dir", "method", "gap", "micro_f1", "macro_f1", "seconds", "bytes", "made"}
 
-// Find reads the manifests of all models in a folder and below, and sorts them: measures of quality
-// with the best first, other keys with the smallest first. Models that cannot be read come last,
-// with their errors.
+// Find reads the manifests of all models in a folder and below, and sorts them. If the key is a
+// measure of quality, the best model comes first. For other keys the model with the smallest value
+// comes first. Models that cannot be read come last, with their errors.
 func Find(dir, by string) ([]Run, error) {
 	if info, err := fs.Stat(dir); err != nil {
 		return nil, fs.Explain(dir, err)
@@ -84,7 +84,7 @@ func Find(dir, by string) ([]Run, error) {
 	return out, nil
 }
 
-// order compares two models by the key by.
+// order compares two models by the given key.
 func order(a, b *Run, by string) int {
 	least := func(x *float64) float64 { // missing values come last
 		if x == nil {

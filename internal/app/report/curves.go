@@ -107,8 +107,8 @@ func WriteCurves(w io.Writer, xName, yName string, curves []Curve) error {
 	return err
 }
 
-// curveBounds returns the ranges of the axes: of the logarithm of X, with a margin at both ends,
-// and of Y including the error bars.
+// curveBounds returns the ranges of the axes. The first is the range of the logarithm of X, with a
+// margin at both ends. The second is the range of Y including the error bars.
 func curveBounds(curves []Curve) (loX, hiX, loY, hiY float64) {
 	loX, hiX, loY, hiY = math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
 	for _, c := range curves {

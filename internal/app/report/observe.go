@@ -154,8 +154,8 @@ func (o *observed) part(truth, predicted int32) (steps int) {
 	return steps
 }
 
-// keep retains an instance if it is among the worst mistakes: those farthest apart in the
-// hierarchy, and among them those with the highest scores.
+// keep retains an instance if it is among the worst mistakes. A mistake is worse if the two classes
+// are farther apart in the hierarchy or, at the same distance, if the score is higher.
 func (o *observed) keep(k misclassified, b *scoring.Batch, i int) {
 	order := func(a, b misclassified) int {
 		return cmp.Or(cmp.Compare(b.steps, a.steps), cmp.Compare(b.score, a.score), cmp.Compare(a.row, b.row))

@@ -115,7 +115,7 @@ func (v *view) classes() g.Node {
 			})))))
 }
 
-// node returns the place and, unfolding, those below it.
+// node returns the HTML of a place. The places below it are shown when the reader unfolds it.
 func (p *place) node() g.Node {
 	summary := counted(p.Inside, "mistake", "mistakes")
 	if p.Instances > 0 {
@@ -198,7 +198,7 @@ func sizes(b measure.Size) string {
 	return fmt.Sprintf("%d to %d", b.From, *b.To)
 }
 
-// chance describes the p of a test.
+// chance describes the p-value of a test.
 func chance(p float64) string {
 	if p < 1e-4 {
 		return "< 0.0001"

@@ -31,7 +31,7 @@ import (
 // Options configure a report.
 type Options struct {
 	Model string
-	// Data is the test data. Without a path there are none.
+	// Data is the test data. If its path is empty, there is no test data.
 	Data predict.Input
 	// Compare lists models to compare with.
 	Compare []string
@@ -458,7 +458,7 @@ func fromPaths(s *taxonomy.Structure, separator string) bool {
 // flag returns an option and its value as on a command line.
 func flag(name, value string) string { return option.Value(name, format.ShellWord(value)) }
 
-// again returns the commands that reproduce the model and the report.
+// again returns the command lines that make the model and the report again.
 func again(m *model.Model, o Options) []string {
 	train := []string{"taxon train ‹data=DATA› ‹out=MODEL›", flag("method", m.Options.Method)}
 	own := map[string]json.RawMessage{}

@@ -35,13 +35,13 @@ type Label struct {
 	Path  string  `json:"path"`
 }
 
-// Prediction is the answer for one instance: its labels, or the error.
+// Prediction is the answer for one instance. It holds the labels or the error.
 type Prediction struct {
 	Labels []Label `json:"labels,omitempty"`
 	Error  string  `json:"error,omitempty"`
 }
 
-// explanation is the answer of explain for one instance: the explanation, or the error.
+// explanation is the answer of explain for one instance. It holds the explanation or the error.
 type explanation struct {
 	*explain.Explanation
 	Error string `json:"error,omitempty"`
@@ -99,7 +99,7 @@ func (a *answers) each(visit func(wrong string, labels []label) error) error {
 	return nil
 }
 
-// kind is a kind of call: predict or explain.
+// kind is a kind of call, which is predict or explain.
 type kind struct {
 	// step returns the number of instances that are answered at a time.
 	step func(*loaded, *question) (int, error)
@@ -171,8 +171,8 @@ func (s *Server) find(name string) (*slot, error) {
 	return m, nil
 }
 
-// ask answers a question, some instances at a time, each time when a core is free. It passes the
-// answers to emit, which may block on the caller, because it holds no core.
+// ask answers a question, a few instances at a time. For each of these parts it waits for a free
+// core. It passes the answers to emit, which holds no core and may therefore wait for the caller.
 func (s *Server) ask(ctx context.Context, m *slot, q *question, k kind, emit func(*loaded, *answers) error) error {
 	n := q.rows.len()
 	switch {
@@ -218,7 +218,7 @@ func (s *Server) ask(ctx context.Context, m *slot, q *question, k kind, emit fun
 	return nil
 }
 
-// or returns *p, or otherwise if p is nil.
+// or returns *p. If p is nil, it returns otherwise.
 func or(p *int, otherwise int) int {
 	if p != nil {
 		return *p
@@ -226,7 +226,7 @@ func or(p *int, otherwise int) int {
 	return otherwise
 }
 
-// each describes all models, by name.
+// each describes all models in the order of their names.
 func (s *Server) each(visit func(modelInfo)) {
 	for _, name := range s.names() {
 		l := s.models[name].acquire()

@@ -28,7 +28,7 @@ const (
 	connWindow   = 1 << 20
 )
 
-// grpcServer returns a gRPC server for the same calls.
+// grpcServer returns a gRPC server for the same calls as the HTTP server.
 func (s *Server) grpcServer(p *metrics.Process) (*grpc.Server, error) {
 	options, err := s.o.Security.ServerOptions(secure.DefaultPolicy())
 	if err != nil {
@@ -45,9 +45,9 @@ func (s *Server) grpcServer(p *metrics.Process) (*grpc.Server, error) {
 	return g, nil
 }
 
-// modelsService describes taxon.v1.Models with streams of one message each way for the calls that
-// take instances. The wire format is the same. For a unary call, grpc would read the message before
-// the limits are checked, for as many calls at a time as callers send.
+// modelsService describes taxon.v1.Models. The calls that take instances are streams of one message
+// in each direction, whose wire format is that of unary calls. For unary calls, grpc would read the
+// messages of all calls before it checks the limits.
 func modelsService() *grpc.ServiceDesc {
 	d := taxonv1.Models_ServiceDesc
 	d.Methods = slices.DeleteFunc(slices.Clone(d.Methods),
@@ -145,13 +145,14 @@ func refused(err error) error {
 	return status.Error(codes.Internal, why)
 }
 
-// reply limits an answer to the size allowed for requests, because it is sent as one message.
+// reply is an answer. Its size is limited like the size of requests, because it is sent as one
+// message.
 type reply struct {
 	bytes, most int64
 	room        *memoryBudget
 }
 
-// add accounts for a part of the answer.
+// add adds the size of a part to the size of the answer.
 func (r *reply) add(bytes int) error {
 	if r.bytes+int64(bytes) > r.most {
 		return refuse(http.StatusBadRequest, "the answer is larger than %d bytes: ask for fewer labels or send fewer "+

@@ -153,7 +153,7 @@ func members(d *jsontext.Decoder, visit func(name string) error) error {
 	return objects(d, func(name []byte) error { return visit(string(unquoted(name))) })
 }
 
-// objects is members with the names in their raw form.
+// objects does the same as members, but passes the names in their raw form.
 func objects(d *jsontext.Decoder, visit func(name []byte) error) error {
 	if d.PeekKind() != '{' {
 		return kindError(d, "an object")
@@ -185,7 +185,7 @@ func kindError(d *jsontext.Decoder, want string) error {
 	return fmt.Errorf("expected %s here", want)
 }
 
-// instances reads the list of instances.
+// instances reads a list of instances.
 func (q *request) instances(d *jsontext.Decoder, most int) error {
 	q.rows = q.rows[:0]
 	if d.PeekKind() != '[' {

@@ -115,8 +115,8 @@ func (l *loaded) reading(do func() error) error {
 	return err
 }
 
-// ready returns the scorers that rank at least top labels. With 0 they rank as many as the model's
-// cut-off needs.
+// ready returns the scorers that rank at least top labels. If top is 0, they rank as many labels as
+// the model's cut-off needs.
 func (l *loaded) ready(top int) (*ready, error) {
 	if top > 0 {
 		top = min(1<<bits.Len(uint(top-1)), l.m.Terminals())
@@ -155,7 +155,8 @@ func (l *loaded) rule(top int) (*predict.Rule, error) {
 	return rule, err
 }
 
-// most returns the number of labels asked for. Zero means as many as the model's cut-off gives.
+// most returns the number of labels that the request asks for. Zero means as many as the model's
+// cut-off gives.
 func (l *loaded) most(q *question) int { return min(or(q.top, 0), l.m.Terminals()) }
 
 // pieceBytes is the approximate memory of the lists of instances that are scored together.

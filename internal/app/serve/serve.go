@@ -56,7 +56,7 @@ type Options struct {
 
 	// Log is called with the error of a model that could not be replaced.
 	Log func(error)
-	// Ready is called once, when the server answers. The addresses are those it listens on.
+	// Ready is called once, when the server answers, with the addresses on which it listens.
 	Ready func(addr, grpc string)
 }
 
@@ -159,7 +159,7 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(s.run(ctx, process), s.Close())
 }
 
-// run is Run with the process's metrics.
+// run does what Run does, with the process's metrics.
 func (s *Server) run(ctx context.Context, process *metrics.Process) error {
 	web, err := s.o.Security.HTTPServer(s.o.Listen, s.handler(process), policy)
 	if err != nil {
@@ -284,7 +284,7 @@ func (s *Server) names() []string {
 	return out
 }
 
-// statusGone is the status under which requests are counted whose caller left before the answer.
+// statusGone is the status under which a request is counted if its caller left before the answer.
 const statusGone = 499
 
 // enter refuses a request beyond the rate before its body is read.

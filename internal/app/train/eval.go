@@ -240,7 +240,7 @@ func (t *Training) checkTest(ctx context.Context, path string) error {
 // checkRows is the number of rows after which checkTest looks for cancellation.
 const checkRows = 4096
 
-// checkTestSet is checkTest for an ingested data set.
+// checkTestSet does what checkTest does, for an ingested data set.
 func (t *Training) checkTestSet(path string) error {
 	set, err := dataset.Open(path)
 	if err != nil {

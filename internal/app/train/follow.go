@@ -94,7 +94,7 @@ func Failed(st *taxonv1.JobStatus) error {
 	return fmt.Errorf("training failed in sweep %d: %s", st.GetSweep()+1, st.GetError())
 }
 
-// interrupted returns the error of a cancelled job: it names the checkpoint that is kept and the
+// interrupted returns the error of a cancelled job. It names the checkpoint that is kept and the
 // command that resumes the training.
 func (t *Training) interrupted(st *taxonv1.JobStatus) error {
 	if st.GetError() != "" {

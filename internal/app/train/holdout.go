@@ -50,14 +50,14 @@ const (
 	crossParts = 5
 	// minParts is the number of folds if the time does not allow crossParts.
 	minParts = 3
-	// freeShare is described at FreeSeconds.
+	// freeShare is the fraction of the training's time that FreeSeconds describes.
 	freeShare = 0.2
 	// maxScored bounds the number of rows that are scored.
 	maxScored = 100000
 	// minTrainRows is the number of rows that a class keeps when the training rows are sampled.
 	minTrainRows = 4
-	// treeShare, minTree and maxTree: a shortened training makes one in treeShare of the training's
-	// sweeps, but at least minTree and at most maxTree.
+	// treeShare, minTree and maxTree determine the sweeps of a shortened training. It makes one in
+	// treeShare of the training's sweeps, but at least minTree and at most maxTree.
 	treeShare = 4
 	minTree   = 2
 	maxTree   = 4
@@ -65,8 +65,8 @@ const (
 	minScored = 1000
 )
 
-// FreeSeconds is the default bound on the time for cut-offs, in seconds of one core. If freeShare
-// of the training's time is more, that is the bound.
+// FreeSeconds is the default bound on the time for cut-offs, in seconds of one core. If the
+// fraction freeShare of the training's time is longer, it is the bound instead.
 const FreeSeconds = 60
 
 // seconds estimates the time of the parts' trainings on one core.

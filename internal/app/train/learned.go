@@ -18,8 +18,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Learned is a value of Options.Hierarchy: a hierarchy is learned from the data. A file of that
-// name can be given as ./learned.
+// Learned is a value of Options.Hierarchy. It means that a hierarchy is learned from the data. A
+// file of that name can be given as ./learned.
 const Learned = "learned"
 
 // takeLearned turns the hierarchy Learned into an option of the job, and returns an error that

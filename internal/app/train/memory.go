@@ -32,7 +32,7 @@ func (t *Training) Needs(trainings int) int64 {
 	return t.needs(t.estimate(), trainings, footprint.Cached)
 }
 
-// needs is Needs in a given memory mode.
+// needs returns what Needs returns, for a given memory mode.
 func (t *Training) needs(e method.Estimate, trainings int, mode footprint.Mode) int64 {
 	return int64(footprint.Alone(e, uint32(t.o.slots()), uint32(trainings), mode).Total)
 }

@@ -158,8 +158,8 @@ type Options struct {
 	Watch func(jobs taxonv1.JobsClient, trace func(*taxonv1.JobStatus) any)
 }
 
-// FromLabels is a value of Options.Hierarchy: the labels are paths, from which the hierarchy is
-// made.
+// FromLabels is a value of Options.Hierarchy. It means that the labels are paths, from which the
+// hierarchy is made.
 const FromLabels = "from-labels"
 
 // Validate completes o.Job and returns an error that lists everything wrong with the options. It

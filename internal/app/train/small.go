@@ -61,14 +61,14 @@ type shrink struct {
 	base []hits
 }
 
-// heldModel is the model of a training without some rows, with these rows.
+// heldModel is a model that was trained without some of the rows, together with these rows.
 type heldModel struct {
 	*model.Model
 	rows []uint32
 }
 
-// hits counts a row's labels: right counts those predicted correctly, all the sum of true and
-// predicted ones.
+// hits counts a row's labels. right is the number of labels that were predicted correctly. all is
+// the number of true labels plus the number of predicted ones.
 type hits struct{ right, all float64 }
 
 // options returns the first pruning options whose loss is allowed: float16 values, or 8-bit values,

@@ -125,8 +125,8 @@ func Open(ctx context.Context, o *Options, ui progress.Reporter, scratch string)
 	return t, nil
 }
 
-// Of returns the training of a job that ran on a cluster. It has no Set and serves only to describe
-// the model.
+// Of returns the training of a job that ran on a cluster. The training has no Set and serves only
+// to describe the model.
 func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 	t = &Training{o: &Options{Job: spec.GetOptions()}, Spec: spec}
 	t.takeStructure()
@@ -134,10 +134,10 @@ func Of(spec *taxonv1.JobSpec) (t *Training, err error) {
 	return t, err
 }
 
-// On returns a training with other options on some of the rows. It has the classes of all data: a
-// class without instances among the rows has negatives only. If alone is set, or the method needs
-// both positive and negative instances of each class, only classes that the rows support are kept.
-// A learned hierarchy is learned again from the rows.
+// On returns a training with other options on some of the rows. It has the classes of all data, so
+// a class without instances among the rows has only negative ones. If alone is set, or the method
+// needs both positive and negative instances of each class, only classes that the rows support are
+// kept. A learned hierarchy is learned again from the rows.
 func (t *Training) On(ui progress.Reporter, job *taxonv1.Options, rows *dataset.Set,
 	alone bool) (_ *Training, err error) {
 	o := *t.o
@@ -178,7 +178,7 @@ func (t *Training) Close() {
 	}
 }
 
-// run is Run within the working folder.
+// run does what Run does, within the working folder.
 func run(ctx context.Context, o *Options, ui progress.Reporter, work *Work) (*model.Report, error) {
 	t, err := Open(ctx, o, ui, work.Path)
 	if err != nil {

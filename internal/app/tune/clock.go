@@ -11,7 +11,7 @@ import (
 )
 
 // clock measures the time of a search, including its last training, against a limit. A limit of 0
-// means unlimited.
+// means that there is no limit.
 type clock struct {
 	now   func() time.Time
 	began time.Time
@@ -32,7 +32,7 @@ var newClock = func(limit time.Duration) *clock {
 // errTimeUp ends a search whose time is up. The results that it had until then count.
 var errTimeUp = errors.New("the time is up")
 
-// left returns the remaining seconds, less the reserve.
+// left returns the remaining time minus the reserve, in seconds.
 func (k *clock) left(reserve float64) float64 {
 	if k.limit == 0 {
 		return math.Inf(1)
@@ -40,7 +40,7 @@ func (k *clock) left(reserve float64) float64 {
 	return (k.limit - k.now().Sub(k.began)).Seconds() - reserve
 }
 
-// bound returns a context that ends when the time, less the reserve, is up.
+// bound returns a context that ends when only the reserve of the time is left.
 func (k *clock) bound(ctx context.Context, reserve float64) (context.Context, context.CancelFunc) {
 	bounded, cancel := context.WithCancelCause(ctx)
 	if k.limit > 0 {

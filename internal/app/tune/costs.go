@@ -16,8 +16,8 @@ import (
 	"taxon/internal/ui/progress"
 )
 
-// costs predicts real time from CPU time, by the trainings so far. CPU time does not depend on the
-// other load of the machine.
+// costs predicts real time from CPU time, as the trainings so far suggest. CPU time does not depend
+// on the other load of the machine.
 type costs struct {
 	threads int
 	// cpu and wall are the sums of the trainings' CPU and real time, in seconds.
@@ -54,7 +54,7 @@ type batch struct {
 
 func (c *costs) batch(now time.Time) *batch { return &batch{costs: c, began: now} }
 
-// add counts a training: its CPU seconds, and the seconds of everything else.
+// add adds a training to the batch, by its CPU seconds and the seconds of everything else.
 func (b *batch) add(cpu, rest float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,8 +69,8 @@ func (b *batch) end(now time.Time, together int) {
 }
 
 const (
-	// roughShare is the cost of a training to the rough gap of the search, relative to one to the
-	// default tolerance.
+	// roughShare is the cost of a training to the rough gap of the search, divided by the cost of a
+	// training to the default tolerance.
 	roughShare = 0.4
 	// exactTimes is the assumed cost of a training to the requested tolerance, relative to one of
 	// the search. A point is chosen only if there is time for minTimes its cost in the search.
@@ -163,8 +163,9 @@ func (c *hillClimb) plan() (part float64, folds int) {
 }
 
 // predictCost predicts the CPU time of a training on a fold of the current stage, in seconds. If a
-// similar training of the family has run, it returns that one's time and true. Otherwise it returns
-// the estimate, corrected by the ratio of measured to estimated times of other families.
+// similar training of the family has run, it returns the time of that training and true. Otherwise
+// it returns false and the estimate, multiplied by the ratio of measured to estimated times of
+// other families.
 func (c *hillClimb) predictCost(f *family, p Point) (seconds float64, known bool) {
 	if took, ok := c.nearest(c.stage.trials, f, p); ok {
 		return took, true
@@ -245,9 +246,9 @@ func (c *hillClimb) fitsTime(f *family, p Point) bool {
 // cap returns the number of seconds that a training may take.
 func (c *hillClimb) cap() float64 { return c.share * c.clock.left(c.reserve()) }
 
-// last predicts the seconds of the training on all rows, including cut-offs and the writing of its
-// model. cpu is the CPU time of the point's trainings per fold, and times the factor by which the
-// final tolerance costs more.
+// last predicts the duration of the training on all rows, in seconds. This includes the cut-offs
+// and the writing of the model. cpu is the CPU time of the point's trainings per fold. times is the
+// factor by which a training to the final tolerance costs more.
 func (c *hillClimb) last(f *family, cpu, times float64) float64 {
 	if c.o.NoTrain {
 		return 0
@@ -255,8 +256,8 @@ func (c *hillClimb) last(f *family, cpu, times float64) float64 {
 	return c.costs.seconds(cpu*times*c.grown(f)) + c.ending(f)
 }
 
-// useful returns the largest useful duration of a training, in seconds. After a longer one there is
-// no time left to train its point on all rows.
+// useful returns the largest useful duration of a training, in seconds. After a longer training no
+// time would be left to train its point on all rows.
 func (c *hillClimb) useful(f *family) float64 {
 	if c.o.NoTrain {
 		return math.Inf(1)

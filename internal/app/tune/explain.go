@@ -10,8 +10,9 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// Effect is the change of the goal if one option has another value, all others being as chosen, or
-// if another method or loss is used at its best point. Both are measured on the same rows.
+// Effect is the change of the goal if one option has another value and all others are as chosen. It
+// can also be the change of the goal if another method or loss is used at its best point. Both
+// points are measured on the same rows.
 type Effect struct {
 	// Option is the option's name; it may be method or loss.
 	Option string `json:"option"`
@@ -92,10 +93,10 @@ func (r *Table) Explanation() (lines []string) {
 	return lines
 }
 
-// muchCheaper is the factor from which on a point counts as far cheaper or smaller.
+// muchCheaper is the smallest factor at which a point counts as far cheaper or smaller.
 const muchCheaper = 4
 
-// explain adds to the table which options mattered.
+// explain adds a description of the options that mattered to the table.
 func (c *hillClimb) explain(t *Table) {
 	at := slices.IndexFunc(c.trials, func(r *trial) bool { return r.top.point.Equal(t.Options) })
 	if at < 0 {

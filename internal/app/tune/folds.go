@@ -53,7 +53,8 @@ type foldOf struct {
 	number int
 }
 
-// heldFold is a fold that is held out, with the other rows, which all trainings without it share.
+// heldFold is a fold that is held out. It includes the other rows, which are shared by all
+// trainings without the fold.
 type heldFold struct {
 	number int
 	// whole is the data with the features of the fold.
@@ -111,10 +112,10 @@ const (
 	kin = 32
 )
 
-// draw samples rows so that a training costs the share work of one on all rows, and returns the
-// fold number of the sample. With many classes it takes all rows of some classes; otherwise, and on
-// a graph, some rows of each class. inTree lists the labels in the order of the tree, if there is
-// one, so that adjacent classes are sampled together.
+// draw samples rows and returns the fold number of the sample. A training on the sample costs the
+// fraction work of a training on all rows. With many classes, draw takes all rows of some classes.
+// With few classes, and on a graph, it takes some rows of each class. inTree lists the labels in
+// the order of the tree, if there is one, so that adjacent classes are sampled together.
 func (p *partition) draw(work float64, graph bool, inTree []int32, seed uint64) (number int) {
 	s, rows := p.whole, p.whole.Matrix.Rows
 	p.in, p.share = make([]bool, rows), 1

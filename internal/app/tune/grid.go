@@ -94,8 +94,9 @@ type Grid struct {
 	Text bool
 }
 
-// values lists the values for a method's option without duplicates, numbers ascending: those of the
-// grid that the method accepts, or otherwise the method's own.
+// values lists the values for a method's option without duplicates and with numbers ascending. They
+// are the grid's values that the method accepts. If the grid has none, they are the method's own
+// values.
 func (g *Grid) values(o *method.Option) (out []string) {
 	own := o.Grid
 	if given, ok := g.Values[o.Name]; ok {

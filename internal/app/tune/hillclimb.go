@@ -66,8 +66,8 @@ type family struct {
 	sampled float64
 }
 
-// stage is the part of the data on which points are compared: the folds from..to-1. A sample is a
-// fold with a negative number.
+// stage is the part of the data on which points are compared. It consists of the folds from..to-1.
+// A sample is a fold with a negative number.
 type stage struct {
 	from, to int
 	trials   []*trial
@@ -111,8 +111,9 @@ const (
 	dropStdErrs = 2
 	// maxFirst is the share of the whole time that the first training may take.
 	maxFirst = 0.3
-	// afterSample and after are the shares of the time reserved for later stages, during a stage on
-	// a sample and on folds.
+	// afterSample and after are the shares of the time that are reserved for later stages.
+	// afterSample is the share during a stage on a sample, and after the share during a stage on
+	// folds.
 	afterSample, after = 0.5, 0.15
 	// wide and narrow are the step sizes along the values of an option, as numbers of values.
 	wide, narrow = 2, 1
@@ -238,7 +239,8 @@ func (c *hillClimb) improve(ctx context.Context) error {
 	return nil
 }
 
-// first tries the quickest family, whatever time it takes: without it there might be no model.
+// first tries the quickest family, whatever time it takes, because otherwise there might be no
+// model.
 func (c *hillClimb) first(ctx context.Context) error {
 	f, kept := c.families[0], c.kept
 	if len(c.stage.trials) > 0 || f.failed != "" {
@@ -354,7 +356,7 @@ func (c *hillClimb) plain(f *family) (best *trial) {
 	return cmp.Or(best, f.best)
 }
 
-// better orders trials by their best points: negative if a is better.
+// better compares two trials by their best points. It returns a negative number if a is better.
 func (c *hillClimb) better(a, b *trial) int {
 	x, y := a.top.jack[0], b.top.jack[0]
 	switch {

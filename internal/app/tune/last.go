@@ -18,7 +18,7 @@ import (
 const modelDir = "model"
 
 // train trains the model of the chosen point in the remaining time. An existing model in the folder
-// is replaced if it is another point's, or was cut short by the time.
+// is replaced if it is of another point, or if the time limit cut its training short.
 func (s *search) train(ctx context.Context, r *Table) error {
 	o := s.o.trained(r.Options)
 	o.Said = registry.Values{}

@@ -19,7 +19,7 @@ type logLoss struct{ sum, of float64 }
 // add adds the terms of m.
 func (l *logLoss) add(m logLoss) { l.sum, l.of = l.sum+m.sum, l.of+m.of }
 
-// mean returns the log-loss, or 0 without terms.
+// mean returns the log-loss. It is 0 if there are no terms.
 func (l *logLoss) mean() float64 { return l.sum / max(l.of, 1) }
 
 // leastProbability is the probability at which terms are clipped, as in eval.

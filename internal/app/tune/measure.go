@@ -120,7 +120,8 @@ func (m *meter) measure(ctx context.Context, t *train.Training, write func(dir s
 	return nil
 }
 
-// shifted ranks again by the scores plus a shift, which is by node. A nil shift changes nothing.
+// shifted ranks the classes again after it has added each node's shift to its score. A nil shift
+// changes nothing.
 func shifted(rows [][]scoring.Scored, shift []float64) [][]scoring.Scored {
 	if shift == nil {
 		return rows
@@ -256,8 +257,8 @@ func (m *meter) over(p Point, from, to int) (r measure.Result, err error) {
 	return r, nil
 }
 
-// jackknife measures the goal on the rows of folds from..to-1: on all of them, and without each
-// group of rows. group maps a row to its group.
+// jackknife measures the goal on all rows of the folds from..to-1, and on the rows without each
+// group in turn. group maps a row to its group.
 func (m *meter) jackknife(p Point, from, to int, group []int) (*Jackknife, error) {
 	if m.goal.Probable {
 		return m.jackknifeLosses(p, from, to, group)
@@ -294,8 +295,8 @@ func (m *meter) jackknife(p Point, from, to int, group []int) (*Jackknife, error
 	return j, nil
 }
 
-// Score is the performance of a point: Value over the rows of all folds together, and Spread, the
-// standard error of the mean of the folds' values.
+// Score is the performance of a point. Value is measured on the rows of all folds together. Spread
+// is the standard error of the mean of the folds' values.
 type Score struct {
 	Value  float64
 	Spread float64

@@ -157,7 +157,7 @@ func (r *race) rounds(ctx context.Context) error {
 	return nil
 }
 
-// explain adds nothing: the table is complete.
+// explain adds nothing, because the table is complete.
 func (r *race) explain(*Table) {}
 
 // on returns the folds on which all remaining points are measured.

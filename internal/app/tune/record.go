@@ -95,10 +95,10 @@ func (r record) free() error {
 }
 
 // identity holds the properties that must be equal for a search to be continued. The points may
-// differ: finished ones count if they are requested again.
+// differ. The results of finished points are used if the points are requested again.
 type identity struct {
 	Format string `json:"format"`
-	// Options are those outside the grid.
+	// Options are the options outside the grid.
 	Options train.Identity `json:"options"`
 	// Said are the options that the user gave.
 	Said registry.Values `json:"said"`
@@ -345,7 +345,7 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on
 	return r.disk.WriteFile(r.join(jobFile), []byte(b.String()))
 }
 
-// anywhere returns a path as a quoted one that is valid from any folder.
+// anywhere returns a path in a quoted form that is valid from any folder.
 func anywhere(path string) string {
 	if whole, err := fs.Abs(path); err == nil {
 		path = whole
@@ -361,8 +361,8 @@ func (r record) writeJSON(path string, v any) error {
 	return r.disk.WriteFile(path, append(data, '\n'))
 }
 
-// readJSON reads a file into v. there reports whether the file exists and could be read, even if
-// its content is invalid. A missing file is no error.
+// readJSON reads a file into v. The result there reports whether the file exists and could be read,
+// even if its content is invalid. A missing file is no error.
 func (r record) readJSON(path string, v any) (there bool, err error) {
 	data, err := fs.ReadFileOn(r.disk, path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -26,7 +26,7 @@ type trainer struct {
 	meter  *meter
 }
 
-// runner runs trainings: the engine of this process, or a cluster.
+// runner runs trainings, either on the engine of this process or on a cluster.
 type runner interface {
 	// train runs a training without a fold to its end. end and begin are folders of states; see
 	// trainer.train.

@@ -10,8 +10,8 @@ import (
 	"taxon/coordinator/method/registry"
 )
 
-// starts returns the first points: each method with each of its losses. Every other option has the
-// given value, or the start that it declares.
+// starts returns the first points, which are each method with each of its losses. Every other
+// option has the given value, or the start that it declares.
 func (g *Grid) starts(on method.Structure) (out []Point) {
 	for _, m := range g.Methods {
 		losses := []string{""}
@@ -42,8 +42,8 @@ func (g *Grid) starts(on method.Structure) (out []Point) {
 	return out
 }
 
-// as returns the point `to` with the values of the point `from` of another method, for the options
-// that both have.
+// as returns the point `to` with values from the point `from`, which is of another method. The
+// values are those of the options that both methods have.
 func (g *Grid) as(from, to Point) Point {
 	for _, o := range g.tunable(to.Method) {
 		if v, ok := from.Values[o.Name]; ok && !o.Carried && !o.Learns && slices.Contains(g.listValues(&o), v) {

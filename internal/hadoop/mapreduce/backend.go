@@ -33,8 +33,8 @@ type Config struct {
 	Note func(format string, args ...any)
 	// Pause is the pause before a failed job is run again. Zero means 10 s.
 	Pause time.Duration
-	// Began is called when a job has begun to run elsewhere under an id, and Moved with how far it is; nil:
-	// not called.
+	// Began is called with the id of a job that has begun to run elsewhere, and Moved with its
+	// progress. Either may be nil.
 	Began func(name, id string)
 	Moved func(id, text string)
 }
@@ -171,7 +171,7 @@ func (b *Backend) remove(which func(step uint32) bool) error {
 	return errors.Join(errs...)
 }
 
-// newID returns a name that no other run has. No result depends on it.
+// newID returns a name that no other run has. The results of a run do not depend on it.
 func newID(prefix string) string {
 	var b [5]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -108,8 +108,9 @@ func follows(batch []*waiter, next []*taxonv1.Lease, plan *taxonv1.Plan) bool {
 	return true
 }
 
-// shuffled returns the variable that goes through the shuffle: each of the tasks reads, for all
-// items, the part for its own item. It is empty if there is none, or more than one.
+// shuffled returns the variable that goes through the shuffle. Each of the tasks reads the part for
+// its own item from the values of all items. The name is empty if there is no such variable or more
+// than one.
 func shuffled(next []*taxonv1.Lease, plan *taxonv1.Plan) (family string) {
 	if len(next) == 0 {
 		return ""
@@ -207,8 +208,9 @@ func (b *Backend) lines(batch []*waiter, plan *taxonv1.Plan) []string {
 	return out
 }
 
-// costs returns the tasks' expected seconds and their sum: as measured last time, or else as
-// planned. They determine the division of the work, and affect no result.
+// costs returns the tasks' expected durations in seconds, and their sum. A duration is the one that
+// was measured last time or, if there is none, the planned one. The durations determine how the
+// work is divided and do not affect results.
 func (b *Backend) costs(batch []*waiter, plan *taxonv1.Plan) (cost []float64, total float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -54,7 +54,7 @@ var oversized = []string{
 	`Invalid resource request!.*?Requested resource=` + capability + `.*?maximum allowed allocation=` + capability,
 }
 
-// capability matches a container's size as Hadoop writes it.
+// capability matches the size of a container in the form in which Hadoop writes it.
 const capability = `<memory:(\d+), vCores:(\d+)[^>]*>`
 
 // tooLarge returns the error for a container that no host can provide, if Hadoop's text reports
@@ -90,8 +90,9 @@ func checkContainer(mb int64, cores int, maxMB int64, maxCores int) error {
 	return nil
 }
 
-// explain returns the error of a failed job: an input error if the user can correct it, otherwise
-// the error that a task left, otherwise the last lines of Hadoop's output.
+// explain returns the error of a failed job. If the user can correct it, it is an input error.
+// Otherwise it is the error that a task left or, if there is none, the last lines of Hadoop's
+// output.
 func explain(s *commandOutput, failure string, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

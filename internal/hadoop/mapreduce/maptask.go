@@ -14,8 +14,8 @@ import (
 	"taxon/store"
 )
 
-// Map runs a map task: the coordinator's tasks in its lines. Values for the following reducers go
-// through the shuffle. All others go into a segment.
+// Map runs a map task, which consists of the coordinator's tasks in its lines. Values for the
+// following reducers go through the shuffle. All others go into a segment.
 func (t Task) Map(ctx context.Context) error {
 	out := &mapStore{out: newShuffleWriter(t.Stdout)}
 	return t.try(ctx, out, func(ctx context.Context, a *attempt) error {

@@ -53,8 +53,8 @@ type Options struct {
 	Maps, Reduces int
 }
 
-// Check refuses what can't work, and resolves auto. Errors that name no path are about options,
-// here and below.
+// Check returns an error for options that can't work, and replaces auto by a runner. Errors that
+// name no path are about options, here and below.
 func (o *Options) Check() error {
 	if o.Runner == RunnerAuto {
 		o.Runner = RunnerProcesses
@@ -227,7 +227,7 @@ type Killer interface {
 	Kill(ctx context.Context, id string)
 }
 
-// Job is a MapReduce job: a map task for each line of a file, and reducers.
+// Job is a MapReduce job. It has a map task for each line of a file, and reducers.
 type Job struct {
 	Name string
 	// State is the state folder.

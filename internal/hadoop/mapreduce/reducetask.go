@@ -13,7 +13,7 @@ import (
 	"taxon/store"
 )
 
-// Reduce runs a reduce task: for each item whose parts arrive, it runs the coordinator's task of
+// Reduce runs a reduce task. For each item whose parts arrive, it runs the coordinator's task of
 // that item.
 func (t Task) Reduce(ctx context.Context) error {
 	out := &reduceStore{}

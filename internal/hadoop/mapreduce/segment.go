@@ -25,7 +25,7 @@ const (
 	maxTable     = 1 << 30
 )
 
-// errSegment reports that a file is no complete segment.
+// errSegment reports that a file is not a complete segment.
 var errSegment = errors.New("is not a complete segment")
 
 // segment is a segment that is being written. Its methods may be called concurrently.

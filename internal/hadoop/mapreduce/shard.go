@@ -113,7 +113,8 @@ func stepSegment(name string, at place, tasks, ranges []uint32) *taxonv1.StepSeg
 		Tasks: slices.Compact(tasks), Ranges: slices.Compact(ranges)}
 }
 
-// Commit implements store.Store. Values that do not count are in no index, so nothing is deleted.
+// Commit implements store.Store. Values that were not committed are in no index, so nothing is
+// deleted.
 func (b *Backend) Commit(_ context.Context, job string, _ uint32, attempts []uint32) error {
 	return b.check(store.CheckCommit(job, attempts))
 }

@@ -19,8 +19,9 @@ import (
 // maxRecord bounds keys and values. store.Limits bound the values.
 const maxRecord = 1<<28 + 64
 
-// shuffleKeys returns names of the items such that Hadoop's hash partitioner gives each reducer a
-// run of neighbours, in order: digits, then letters that make the hash the required one.
+// shuffleKeys returns a name for each item. The names are such that Hadoop's hash partitioner gives
+// each reducer a run of neighbouring items, in order. A name consists of digits and of letters that
+// make its hash the required one.
 func shuffleKeys(items, reducers int) [][]byte {
 	out := make([][]byte, items)
 	for r := range out {

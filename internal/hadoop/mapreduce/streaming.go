@@ -54,8 +54,8 @@ type Streaming struct {
 }
 
 const (
-	// streamingFixed is the time before a task begins to work, in seconds: mostly the start of a
-	// JVM.
+	// streamingFixed is the time before a task begins to work, in seconds. Most of it is the start
+	// of a JVM.
 	streamingFixed = 3
 	// heapBytes is the JVM's share of a task's memory.
 	heapBytes = 400 << 20
@@ -126,7 +126,7 @@ func (s *Streaming) Kill(ctx context.Context, id string) {
 	_ = exec.CommandContext(ctx, argv[0], argv[1:]...).Run() // it may have ended
 }
 
-// failure returns the error that a task of the job left, if one did.
+// failure returns the error that a task of the job left. It returns nil if no task left one.
 func (s *Streaming) failure(ctx context.Context, j *Job) string {
 	dir := folder(j.State).run(j.Run)
 	names, err := fs.ReadDirNames(dir)

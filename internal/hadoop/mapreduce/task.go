@@ -92,7 +92,7 @@ type output interface {
 	abort()
 }
 
-// try runs an attempt: it does the work, reports to Hadoop that it is alive, and commits.
+// try runs an attempt. It does the work, reports to Hadoop that the attempt is alive, and commits.
 func (t Task) try(ctx context.Context, out output, work func(context.Context, *attempt) error) error {
 	a, err := t.begin(ctx, out)
 	if err != nil {

@@ -244,8 +244,8 @@ func (v *values) read(ctx context.Context, path string, hits []hit, keys []store
 	return nil
 }
 
-// together returns how many of the first hits, sorted by offset, are read at once, and where they
-// end.
+// together returns how many of the first hits are read at once, and the offset at which they end.
+// The hits must be sorted by offset.
 func together(hits []hit) (n int, end uint64) {
 	n = 1
 	begin := hits[0].value.GetOffset()

@@ -75,8 +75,8 @@ func notManager(err error) error {
 	return err
 }
 
-// leafQueues returns the queues without subqueues in a scheduler's description, which is of the
-// capacity scheduler (queueName, queues.queue) or of the fair one (queueName, childQueues).
+// leafQueues returns the queues without subqueues in a scheduler's description. The scheduler is
+// the capacity scheduler (queueName, queues.queue) or the fair one (queueName, childQueues).
 func leafQueues(v any) (out []string) {
 	switch v := v.(type) {
 	case []any:

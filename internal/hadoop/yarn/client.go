@@ -33,7 +33,7 @@ type Client struct {
 // manager some seconds.
 const callTimeout = 60 * time.Second
 
-// dialTimeout bounds connecting, which is what fails if nothing is at an address.
+// dialTimeout bounds the time for connecting. Connecting fails if there is no server at an address.
 const dialTimeout = 10 * time.Second
 
 // maxAnswer bounds the size of an answer, in bytes.
@@ -124,7 +124,7 @@ const (
 	settlePause = time.Second
 )
 
-// starting reports whether err is such an answer, of which no part gives a reason.
+// starting reports whether err is such an answer, which gives no reason.
 func starting(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status >= 500 && !e.explained

@@ -17,7 +17,7 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// Services manages services. Client does it through the resource manager's REST API, Command
+// Services manages services. Client does this through the resource manager's REST API, and Command
 // through Hadoop's own command.
 type Services interface {
 	// Launch starts a service.

@@ -36,7 +36,8 @@ type Options struct {
 	UI   progress.Reporter
 }
 
-// Problem is an error that names its subject, but not the verb, which the caller puts before it.
+// Problem is an error that names its subject. It does not name the verb, which the caller puts
+// before it.
 type Problem struct {
 	error
 	// Usage reports that the user can correct it: an option, the folder, or a refusal by YARN.
@@ -121,9 +122,9 @@ func confDir() string {
 	return ""
 }
 
-// NewClient returns a client of the resource manager at url or, if url is empty, of that in
-// Hadoop's configuration in the environment, which it also returns. If none is known, the error is
-// ErrNotConfigured.
+// NewClient returns a client of the resource manager at url. If url is empty, it is the resource
+// manager in Hadoop's configuration. NewClient also returns this configuration, which it finds by
+// the environment. If none is known, the error is ErrNotConfigured.
 func NewClient(url, user string) (*Client, Conf, error) {
 	conf, err := ReadConf(confDir())
 	if err != nil {
@@ -145,8 +146,8 @@ func NewClient(url, user string) (*Client, Conf, error) {
 	return c, conf, nil
 }
 
-// findServices selects how the service is managed: by the resource manager's API or, if that is
-// closed, by Hadoop's command.
+// findServices selects how the service is managed. This is by the resource manager's API or, if
+// that is closed, by Hadoop's command.
 func (d *Deployment) findServices(ctx context.Context) error {
 	d.services = d.manager
 	_, err := d.manager.Status(ctx, d.Name)
@@ -168,8 +169,8 @@ func (d *Deployment) findServices(ctx context.Context) error {
 	return nil
 }
 
-// status describes the service. It also finds the cluster's folder if that was not given. While the
-// service has no master, it reads YARN's own file of the service.
+// status describes the service. It also finds the cluster's folder if the user did not give it.
+// While the service has no master, it reads YARN's own file of the service.
 func (d *Deployment) status(ctx context.Context) (*Service, error) {
 	s, err := d.services.Status(ctx, d.Name)
 	if errors.Is(err, ErrNoService) || !d.guessed {
@@ -214,8 +215,8 @@ func (d *Deployment) dial(ctx context.Context) (*client.Client, error) {
 // pauseEvery is the pause between requests to YARN and the coordinator while waiting.
 const pauseEvery = 300 * time.Millisecond
 
-// await calls done until that reports readiness or fails, or the time is over. In the last case the
-// error says what is missing.
+// await calls done until done reports readiness or fails, or until the time is over. If the time is
+// over, the error says what is missing.
 func (d *Deployment) await(ctx context.Context, done func(ctx context.Context) (ready bool, missing string,
 	err error)) error {
 	for deadline := time.Now().Add(d.Wait); ; {

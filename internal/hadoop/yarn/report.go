@@ -18,10 +18,11 @@ type Report struct {
 	Name string `json:"name"`
 	// Application is the id for `yarn logs -applicationId`.
 	Application string `json:"application"`
-	// State is YARN's: ACCEPTED, STARTED, STABLE, FLEX and others.
+	// State is the state of the service as YARN names it: ACCEPTED, STARTED, STABLE, FLEX and
+	// others.
 	State string `json:"state"`
 	Queue string `json:"queue"`
-	// Coordinator is the value for the option coordinator: a file.
+	// Coordinator is the value for the option coordinator. It is the path of a file.
 	Coordinator string `json:"coordinator"`
 	// Address is the coordinator's current address. It is empty if unknown.
 	Address string `json:"address"`
@@ -47,7 +48,8 @@ type Placed struct {
 	Container string `json:"container"`
 }
 
-// Report asks YARN and the coordinator. It is no error if one of them does not answer.
+// Report describes the cluster by asking YARN and the coordinator. If one of them does not answer,
+// this is not an error.
 func (d *Deployment) Report(ctx context.Context) (*Report, error) {
 	s, err := d.status(ctx)
 	if errors.Is(err, ErrNoService) || ctx.Err() != nil {

@@ -17,11 +17,11 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// Run is the configuration of the containers' processes: a file next to the program, written when
-// the service is launched. In arguments {host} stands for the host's name in YARN, {instance} for
-// the instance (store-0), {local} for a folder of the instance's own, and {shared} for one that all
-// of the service's containers on a host share. Both folders exist as long as the service does on
-// that host, unless Local is a place that exists longer.
+// Run is the configuration of the containers' processes. It is a file next to the program, written
+// when the service is launched. In arguments {host} stands for the host's name in YARN, {instance}
+// for the instance (store-0), {local} for a folder of the instance's own, and {shared} for one that
+// all of the service's containers on a host share. Both folders exist as long as the service does
+// on that host, unless Local is a place that exists longer.
 type Run struct {
 	// Version is 1.
 	Version int `json:"version"`
@@ -59,7 +59,7 @@ func ReadRun(file string) (*Run, error) {
 	return DecodeRun(file, data)
 }
 
-// DecodeRun is ReadRun for the file's content.
+// DecodeRun does what ReadRun does, for the file's content.
 func DecodeRun(file string, data []byte) (*Run, error) {
 	var r Run
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -203,8 +203,8 @@ func readFailures(ctx context.Context, dir string) (out []ContainerFailure) {
 // waiting is given up.
 const permanentFailures = 3
 
-// failures watches the cluster's processes. The function that it returns describes a process that
-// has failed since; it returns an error for the user if retrying does not help.
+// failures watches the cluster's processes. It returns a function that describes a process that has
+// failed since then. That function returns an error for the user if retrying does not help.
 func (d *Deployment) failures(ctx context.Context) func(context.Context) (string, error) {
 	before := map[string]int{}
 	for _, f := range readFailures(ctx, d.Dir) {

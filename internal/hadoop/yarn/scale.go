@@ -33,9 +33,9 @@ func (d *Deployment) Scale(ctx context.Context, workers int) error {
 	})
 }
 
-// drainFrom informs the coordinator of the workers that YARN will end, those with the highest
-// numbers: they get no more tasks, and are not considered lost. If the coordinator cannot be
-// reached, they are lost like others.
+// drainFrom informs the coordinator of the workers that YARN will end. They are the workers with
+// the highest numbers. They get no more tasks and are not considered lost. If the coordinator
+// cannot be reached, they count as lost when they end.
 func (d *Deployment) drainFrom(ctx context.Context, workers int) {
 	c, err := d.dial(ctx)
 	if err != nil {

@@ -20,7 +20,8 @@ const (
 	Temperature = "temperature"
 	// Isotonic is a monotone function of Temperature's probabilities.
 	Isotonic = "isotonic"
-	// Levels has a temperature for each level of the hierarchy. It needs single-label instances.
+	// Levels has a temperature for each level of the hierarchy. Each instance must have a single
+	// label.
 	Levels = "levels"
 )
 

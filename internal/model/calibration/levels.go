@@ -84,8 +84,8 @@ func (w *Way) Down(powers, p []float64) {
 	}
 }
 
-// choice is the choice of one row at one level: logarithms of probabilities, with the right one
-// first.
+// choice is the choice of one row at one level. It holds the logarithms of the probabilities, with
+// the right one first.
 type choice struct {
 	x      []float64
 	weight float64

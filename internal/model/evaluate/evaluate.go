@@ -32,7 +32,8 @@ type Options struct {
 	Rankings string
 	// Data has the true labels.
 	Data predict.Input
-	// Hierarchy is a file. If it is empty, the model's hierarchy is used, if it has one.
+	// Hierarchy is the path of a file. If it is empty, the model's hierarchy is used, if it has
+	// one.
 	Hierarchy string
 	// Compare is a second model or file of predictions. If it is empty, nothing is compared.
 	Compare string
@@ -40,7 +41,7 @@ type Options struct {
 	Others []string
 	// Cutoff applies to models.
 	Cutoff predict.Cutoff
-	// Predictive makes scores of Model those of its predictive distribution.
+	// Predictive makes the evaluation use the scores of Model's predictive distribution.
 	Predictive bool
 	// ByLevel requests the table by level. Without a structure it is an error.
 	ByLevel bool

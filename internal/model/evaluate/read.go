@@ -61,8 +61,8 @@ type numberer func(dst []int32, names []string) []int32
 type probabilities func(truth, classes []int32, p []float64)
 
 // eachOfModel predicts the data with m. It calls each with every instance's number, true labels and
-// predictions. If m gives probabilities, it also calls probable, unless that is nil. The slices are
-// valid during the call.
+// predictions. If m gives probabilities and probable is not nil, it also calls probable. The slices
+// are valid only during the call.
 func (e *evaluation) eachOfModel(ctx context.Context, what string, m *model.Model, number numberer,
 	each func(i int, truth []int32, out measure.Output) error, probable probabilities) error {
 	places := measure.Places(e.o.At)

@@ -46,7 +46,7 @@ type Explanation struct {
 	// Label is the class that is explained.
 	Label string  `json:"label"`
 	Score float64 `json:"score"`
-	// Place is its rank among all classes, starting at 1. It is omitted beyond Top.
+	// Place is the rank of the class among all classes, starting at 1. It is omitted beyond Top.
 	Place int     `json:"place,omitempty"`
 	Path  []Level `json:"path"`
 	// Best are the best classes with their scores.

@@ -13,7 +13,8 @@ import (
 type Format struct {
 	// Name is the value of ‹format›.
 	Name string
-	// Holds says in Markdown what such a file holds, and Opens what opens it. docs/formats.md has both.
+	// Holds describes in Markdown what a file of this format contains, and Opens names the programs
+	// that open it. docs/formats.md has both.
 	Holds, Opens string
 
 	// ext is the extension of parts.
@@ -76,7 +77,7 @@ func openText(m *model.Model, _ *Source, o *Options) (writer, error) {
 	return t.WriteRange, err
 }
 
-// Formats lists the formats there are.
+// Formats lists all formats.
 func Formats() []Format { return slices.Clone(formats) }
 
 // Names lists their names.
@@ -87,8 +88,7 @@ func Names() (names []string) {
 	return names
 }
 
-// formatOf returns the format of the options. A name that there is not is text, as of Options that
-// are zero.
+// formatOf returns the format of the options. It is text for an unknown or empty name.
 func (o *Options) formatOf() Format {
 	for _, f := range formats {
 		if f.Name == o.Format {

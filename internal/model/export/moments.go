@@ -14,11 +14,11 @@ import (
 
 // These are the parts of a model with precisions that can be exported.
 const (
-	// Mean is the weights, written by TextExporter.
+	// Mean selects the weights, which TextExporter writes.
 	Mean = "mean"
-	// Variance is the diagonal of each node's covariance.
+	// Variance selects the diagonal of each node's covariance.
 	Variance = "variance"
-	// Precision is the precisions that belong to nodes.
+	// Precision selects the precisions that belong to nodes.
 	Precision = "precision"
 )
 

@@ -50,7 +50,7 @@ func (s *Source) Parquet(ctx context.Context, w io.Writer, first, last, threads 
 	})
 }
 
-// writeParquet is Parquet with rows made by of.
+// writeParquet does what Parquet does, with rows that `of` makes.
 func writeParquet[R any](ctx context.Context, s *Source, w io.Writer, first, last, threads int, of func(row) R) error {
 	p := newRowWriter(s, w, of)
 	if err := Render(ctx, s.m, p, first, last, threads, s.appendNode); err != nil {

@@ -29,8 +29,8 @@ func Render(ctx context.Context, m *model.Model, w io.Writer, first, last, threa
 	return renderBy(ctx, m, w, first, last, threads, m.WalkVectors, render)
 }
 
-// RenderRows is Render with the vectors by which terminals score. Where scores are sums over paths,
-// these are the sums of the vectors on the paths.
+// RenderRows does what Render does, with the vectors that give the terminals' scores. If scores are
+// sums over paths, these are the sums of the vectors on the paths.
 func RenderRows(ctx context.Context, m *model.Model, w io.Writer, first, last, threads int, render func(b []byte, n int,
 	vector []float32) []byte) error {
 	walk := m.WalkVectors

@@ -14,7 +14,8 @@ import (
 	"taxon/internal/model/form"
 )
 
-// Source is the input of all formats: a model above the threshold, with columns in input order.
+// Source is the input of all formats. It is a model without the weights below the threshold, with
+// columns in input order.
 type Source struct {
 	m         *model.Model
 	threshold float32

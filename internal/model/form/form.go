@@ -41,7 +41,7 @@ const (
 	// Descent takes x.w of a node as the margin of the edge above it, and follows the best child
 	// from the root.
 	Descent = "descent"
-	// Greedy is Descent with records that hold the nodes' whole vectors.
+	// Greedy predicts as Descent does, from records that hold the nodes' whole vectors.
 	Greedy = "greedy"
 	// Nested predicts a node if its parent is predicted and its own x.w is above 0. The result is a
 	// set of partial paths.
@@ -57,7 +57,8 @@ const (
 	OfChildren = "children"
 	// ByFeature records of internal nodes hold one precision per column, for all children.
 	ByFeature = "feature"
-	// Own records of all nodes with a parent hold the node's own precision, for all columns.
+	// Own records of nodes with a parent hold one precision for all columns, which is the node's
+	// own.
 	Own = "own"
 
 	// Identity shows the score itself.
@@ -117,7 +118,7 @@ func (f Form) Probable() bool { return f.Link != Identity }
 // may contain labels of internal nodes, where its paths end, and may be empty.
 func (f Form) Sets() bool { return predictors[f.Predictor] }
 
-// ByPath reports whether a class's score is computed from those of the nodes on its path.
+// ByPath reports whether a class's score is computed from the scores of the nodes on its path.
 func (f Form) ByPath() bool { return f.Predictor != Linear }
 
 // Above returns the node from whose weights the record of a node with this parent differs. It is -1

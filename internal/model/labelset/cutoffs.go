@@ -62,7 +62,8 @@ func (c *Cutoffs) Threshold(scores []float64) float64 {
 	return t
 }
 
-// Above counts the scores above a threshold, and always the first. Scores are in decreasing order.
+// Above counts the scores above a threshold. It always counts the first. Scores are in decreasing
+// order.
 func Above(scores []float64, threshold float64) int {
 	n := min(1, len(scores))
 	for n < len(scores) && scores[n] > threshold {

@@ -118,7 +118,8 @@ type rareLabel struct {
 	label uint32
 }
 
-// rareLabels is a heap with the fewest rows first, then the smallest label.
+// rareLabels is a heap of labels. The label with the fewest rows comes first and, among equals, the
+// smallest label.
 type rareLabels []rareLabel
 
 func (h rareLabels) Len() int { return len(h) }
@@ -134,7 +135,8 @@ func (h *rareLabels) Pop() any {
 	return last
 }
 
-// Split lists, in ascending order, the rows outside fold f, to train on, and in it, to measure.
+// Split returns two lists of rows in ascending order. The rows outside fold f are for training, and
+// the rows in it for measuring.
 func Split(fold []int, f int) (train, held []uint32) {
 	for r, in := range fold {
 		if in == f {

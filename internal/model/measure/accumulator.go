@@ -105,7 +105,7 @@ func (a *Accumulator) AddProbabilities(truth, classes []int32, p []float64) {
 	a.probable.add(p, right, absent)
 }
 
-// AddNames is Add for label names.
+// AddNames does what Add does, for label names.
 func (a *Accumulator) AddNames(truth, predicted, ranked []string) {
 	ids := a.IDs(a.row[:0], truth)
 	t := len(ids)

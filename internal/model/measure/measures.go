@@ -50,10 +50,10 @@ type Measure struct {
 	Probable bool
 	// At is k for p@k and ndcg@k that not every result has. Options.At must contain it.
 	At int
-	// NoGoal says that tune does not search by it: eval alone shows it.
+	// NoGoal says that the measure cannot be the goal of tune. Only eval shows it.
 	NoGoal bool
-	// Cutoffs is what cut-offs aim at where the measure is the goal. Measures of rankings and
-	// probabilities have no cut-off, so they take the default one.
+	// Cutoffs is the measure that cut-offs maximise if this measure is the goal. Measures of
+	// rankings and probabilities have no cut-offs, so they have the default one.
 	Cutoffs labelset.Goal
 	// Card shows the measure in a report. A report leaves out a measure without one.
 	Card *Card
@@ -68,7 +68,7 @@ type Card struct {
 	// Text explains it. {classes} stands for the number of classes.
 	Text     string
 	Decimals int
-	// Complement says that 1 less the value is shown.
+	// Complement says that 1 minus the value is shown.
 	Complement bool
 }
 
@@ -208,8 +208,8 @@ func MeanF1() Measure {
 		of: func(r *Result) float64 { return (r.MicroF1 + r.MacroF1) / 2 }}
 }
 
-// CutoffsFor returns what cut-offs aim at where a measure of this key is the goal. It is
-// labelset.MeanF1 where no measure has the key.
+// CutoffsFor returns the measure that cut-offs maximise if the measure with this key is the goal.
+// It is labelset.MeanF1 if no measure has the key.
 func CutoffsFor(key string) labelset.Goal {
 	if m, _ := Find(key); m != nil {
 		return m.Cutoffs

@@ -9,16 +9,16 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// Bin is a bin of a reliability diagram and of the ECE: the probabilities from Low to below High.
-// The last bin includes High.
+// Bin is a bin of a reliability diagram and of the ECE. It contains the probabilities from Low to
+// below High. The last bin includes High.
 type Bin struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 	// Count is the number of probabilities.
 	Count int64 `json:"count"`
-	// Confidence is their mean. It is nil if Count is 0.
+	// Confidence is the mean of the probabilities. It is nil if Count is 0.
 	Confidence *float64 `json:"confidence"`
-	// Accuracy is the share whose label is true. It is nil if Count is 0.
+	// Accuracy is the share of the probabilities whose label is true. It is nil if Count is 0.
 	Accuracy *float64 `json:"accuracy"`
 }
 

@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// Result holds the measures, as fractions. Those not measured are nil, and absent in JSON.
+// Result holds the measures, as fractions. A measure that was not computed is nil, and absent in
+// JSON.
 type Result struct {
 	Instances int `json:"instances"`
 	// Classes is the size of the class set.
 	Classes int `json:"classes"`
-	// ClassSet is its source: "training" or "data".
+	// ClassSet is the source of the class set, "training" or "data".
 	ClassSet string `json:"class_set"`
 
 	MicroF1        float64 `json:"micro_f1"`

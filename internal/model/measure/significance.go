@@ -31,8 +31,8 @@ func NewSignTest(plus, minus int64) SignTest {
 	return t
 }
 
-// halfBinomial returns (n over k) / 2^n: as a product while that fits into a float64, which keeps
-// small cases exact, and otherwise by logarithms.
+// halfBinomial returns (n over k) / 2^n. It computes a product while that fits into a float64,
+// which keeps small cases exact, and otherwise uses logarithms.
 func halfBinomial(n, k float64) float64 {
 	if n <= 1000 {
 		choose := 1.0

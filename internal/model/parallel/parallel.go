@@ -10,7 +10,7 @@ import (
 	"taxon/internal/fs"
 )
 
-// Threads returns n, or one per core if n is 0.
+// Threads returns n. If n is 0, it returns the number of cores.
 func Threads(n int) int {
 	if n > 0 {
 		return n
@@ -22,7 +22,7 @@ func Threads(n int) int {
 // an item for reuse and returns false if there is no further one. start starts a goroutine and
 // returns its function for one item. fill and emit are each called from one goroutine. The first
 // error of any of them, or a fault in mapped memory, ends the call and is returned. There are at
-// most two items per thread: one in work and one read ahead.
+// most two items per thread. One is being processed and one is read ahead.
 func InOrder[T any](ctx context.Context, threads int, fill func(*T) (bool, error), start func() func(context.Context,
 	*T) error, emit func(*T) error) error {
 	type item struct {

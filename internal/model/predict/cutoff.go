@@ -91,7 +91,7 @@ type Rule struct {
 // fitted reports whether the thresholds were fitted to scores of held-out instances.
 func (r *Rule) fitted() bool { return r.kind == cutInstance || r.kind == cutScut }
 
-// Predictive makes the rule's scores those of the predictive distribution. It returns an error if
+// Predictive makes the rule use the scores of the predictive distribution. It returns an error if
 // the model has none.
 func (r *Rule) Predictive(verb string, m *model.Model) error {
 	if r.fitted() {

@@ -43,7 +43,7 @@ type Options struct {
 	// Format is one of Formats. If it is empty, it is lines.
 	Format string
 
-	// Predictive makes scores those of the predictive distribution.
+	// Predictive makes the prediction use the scores of the predictive distribution.
 	Predictive bool
 
 	// MinProbability predicts the deepest classes of the hierarchy that have at least this
@@ -63,7 +63,7 @@ type Report struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-// Run writes one line per instance: its labels, best first, separated by commas.
+// Run writes one line per instance, which lists its labels, best first, separated by commas.
 func Run(ctx context.Context, o Options, ui progress.Reporter) (*Report, error) {
 	m, err := model.Open(o.Model)
 	if err != nil {

@@ -26,10 +26,11 @@ type Input struct {
 	Path string
 	// Text reports that lines have the form [LABEL]<TAB>text.
 	Text bool
-	// AsTrained makes the form, text or not, that of the training data. Text is then ignored.
+	// AsTrained makes the instances have the form of the training data, which is text or not. Text
+	// is then ignored.
 	AsTrained bool
-	// ZeroBased reports that feature indices start at 0. It is used only if ZeroGiven is set;
-	// otherwise the model determines it.
+	// ZeroBased reports that feature indices start at 0. It is used only if ZeroGiven is set.
+	// Otherwise the model determines it.
 	ZeroBased bool
 	ZeroGiven bool
 	// Labels requires true labels and reads them.

@@ -57,7 +57,7 @@ func (p packedColumns) each(c uint32, visit func(node uint32, d float64)) {
 // link is a node with its parent, or with -1 if it has none.
 type link struct{ node, parent int32 }
 
-// plan returns the model's plan, which is made once.
+// plan returns the model's plan. The first call makes it.
 func plan(m *model.Model) *columnPlan {
 	return m.Derive(derived("plan"),
 		func() any { return newColumnPlan(m, float64(float32(m.Options.Bias))) }).(*columnPlan)
@@ -148,7 +148,7 @@ type columnIndex struct {
 	delta []float64
 }
 
-// index returns the model's index, which is made once.
+// index returns the model's index. The first call makes it.
 func index(m *model.Model) *columnIndex {
 	return m.Derive(derived("index"), func() any {
 		x := &columnIndex{begin: make([]uint32, m.Columns()+1)}

@@ -46,8 +46,8 @@ func (f *few) collect(b *Batch, width int) bool {
 	return true
 }
 
-// scoreFew is score for a batch with few distinct columns, which are in s.few. It adds the same
-// terms in the same order, so its result has the same bits.
+// scoreFew does what score does, for a batch with few distinct columns, which are in s.few. It adds
+// the same terms in the same order, so its result has the same bits.
 func (s *Scorer) scoreFew(b *Batch) {
 	m, rows, f := s.p.m, b.Rows(), &s.few
 	records := m.Records()

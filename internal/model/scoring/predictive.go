@@ -27,7 +27,7 @@ func predictive(m *model.Model) (form.Predictive, error) {
 	return form.Laplace, nil
 }
 
-// widen converts scores of terminal n to those of its predictive distribution.
+// widen converts scores of terminal n to scores of its predictive distribution.
 func (s *Scorer) widen(n int32, scores []float64) {
 	s.setVariance(n, scores)
 	for row, variance := range s.variance {

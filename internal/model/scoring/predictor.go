@@ -63,8 +63,8 @@ type Options struct {
 	// bits of float64.
 	RowByRow bool
 
-	// Predictive makes scores those of the predictive distribution. It needs a model with
-	// variances.
+	// Predictive makes the predictor use the scores of the predictive distribution. The model must
+	// have variances.
 	Predictive bool
 }
 

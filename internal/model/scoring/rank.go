@@ -179,10 +179,10 @@ func (s *Scorer) rankRows(rows int) {
 // lead inserts the first of a ranking before a list that lacks it.
 func lead(first Scored, list []Scored) []Scored { return slices.Insert(list, 0, first) }
 
-// mass is a running logarithm of a sum of exponentials: log(sum) + most.
+// mass is a running sum of exponentials. Its logarithm is log(sum) + most.
 type mass struct{ most, sum float64 }
 
-// add adds exp(x).
+// add adds exp(x) to the sum.
 func (m *mass) add(x float64) {
 	if x <= m.most {
 		m.sum += math.Exp(x - m.most)

@@ -12,7 +12,7 @@ import (
 //
 // Terminals are ranked by a score that is positive exactly where they are predicted.
 
-// paths is the common part of these predictors.
+// paths is the common part of the rankers that predict sets of paths.
 type paths struct {
 	t *taxonomy.Tree
 	// spawned maps a node to the leaf spawned under it, or to -1.
@@ -71,7 +71,7 @@ func (p *paths) rank(row *Row, s *pathScratch, in []bool, score []float64) {
 	}
 }
 
-// pathScratch is the working memory of one of these predictors, by node.
+// pathScratch is the working memory of one of these rankers. It has an entry for each node.
 type pathScratch struct {
 	// own is the row's set.
 	own                        []Scored

@@ -34,10 +34,10 @@ func (s *Packed) addSingles(c uint32, x float64, sums []float64) {
 	}
 }
 
-// addHalves is addSingles for float16 values. The sign, exponent and mantissa bits of one, moved to
-// their positions in a float64, give a value that is too small by the factor 2^1008, because the
-// exponent bias is 15 there and 1023 here. x is multiplied by this factor, so the products are
-// equal.
+// addHalves does what addSingles does, for float16 values. The sign, exponent and mantissa bits of
+// one, moved to their positions in a float64, give a value that is too small by the factor 2^1008,
+// because the exponent bias is 15 there and 1023 here. x is multiplied by this factor, so the
+// products are equal.
 func (s *Packed) addHalves(c uint32, x float64, sums []float64) {
 	i := int(c) - s.first
 	scaled := x * 0x1p1008
@@ -68,7 +68,7 @@ var steps = func() (s [256]float64) {
 	return s
 }()
 
-// addBytes is addSingles for values in multiples of the column's scale.
+// addBytes does what addSingles does, for values in multiples of the column's scale.
 func (s *Packed) addBytes(c uint32, x float64, sums []float64) {
 	i := int(c) - s.first
 	gaps, next := s.gaps[s.gapsAt[i]:], uint32(0)

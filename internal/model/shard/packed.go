@@ -50,7 +50,8 @@ const (
 // Values lists the forms.
 var Values = []string{Singles, Halves, Bytes}
 
-// valueBytes is the size of a value in each form, scaleBytes that of a column's scale.
+// valueBytes is the size of a value in each form, and scaleBytes the size of a column's scale, in
+// bytes.
 var valueBytes = map[string]int64{Singles: 4, Halves: 2, Bytes: 1}
 
 const scaleBytes = 2
@@ -264,7 +265,8 @@ func Round(d float64, values string, scale float32) float32 {
 	return float32(d)
 }
 
-// toHalf rounds v to IEEE 754 binary16: to nearest, ties to even, to infinity beyond its range.
+// toHalf rounds v to the nearest number of IEEE 754 binary16. Ties go to the even one, and numbers
+// beyond the range become infinite.
 func toHalf(v float32) uint16 {
 	b := math.Float32bits(v)
 	sign, b := uint16(b>>16)&0x8000, b&0x7fffffff

@@ -110,9 +110,9 @@ func (r Record) Check(width int) error {
 	return nil
 }
 
-// sound is Check without branches in its loops, because opening a model reads every weight. A
-// column that does not ascend sets the top bit of one sum, an exponent of all ones that of the
-// other.
+// sound does what Check does, without branches in its loops, because opening a model reads every
+// weight. A column that does not ascend sets the top bit of one sum, an exponent of all ones that
+// of the other.
 func (r Record) sound(width int) bool {
 	last, descends := int64(-1), int64(0)
 	for _, c := range r.Columns {
@@ -148,7 +148,7 @@ func numbers[T uint16 | uint32](b []byte) []T {
 	return out
 }
 
-// float32s is numbers for float32.
+// float32s does what numbers does, for float32.
 func float32s(b []byte) []float32 {
 	u := numbers[uint32](b)
 	if len(u) == 0 {

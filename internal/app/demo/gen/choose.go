@@ -10,7 +10,8 @@ import (
 	"taxon/internal/data/textio"
 )
 
-// roots lists the synsets whose subtrees make up the demo. Everybody can judge their content.
+// roots lists the synsets whose subtrees make up the demo. They are about things that everybody
+// knows.
 var roots = []string{
 	"00015388", // animal
 	"00021265", // food, nutrient
@@ -53,8 +54,8 @@ func choose(n *nouns) *choice {
 	return c
 }
 
-// documents returns the synsets below a root, without instances. Each is labelled with those of its
-// direct hypernyms that are below a root, too.
+// documents returns the synsets below a root, except instances. Each is labelled with its direct
+// hypernyms, as far as they are below a root too.
 func documents(n *nouns) []document {
 	inside := map[string]bool{}
 	for _, id := range roots {
@@ -109,9 +110,9 @@ func keepLarge(docs []document) []document {
 	return kept
 }
 
-// split selects one document in testShare of each first class for the test: those whose ids have
-// the smallest hashes, so that the split does not depend on the order of the file. Every class
-// keeps at least one training document.
+// split selects one document in testShare of each first class for the test. It selects the
+// documents whose ids have the smallest hashes, so that the split does not depend on the order of
+// the file. Every class keeps at least one training document.
 func split(docs []document) (train, test []document) {
 	type ranked struct {
 		hash [sha256.Size]byte

@@ -20,7 +20,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Training runs a training's tasks as MapReduce jobs: a train.RemoteRunner.
+// Training runs a training's tasks as MapReduce jobs. It is a train.RemoteRunner.
 type Training struct {
 	Options mapreduce.Options
 	Threads int // of a runner on this machine; 0 stands for all cores
@@ -38,7 +38,7 @@ func (m *Training) State(keep string) (_ string, err error) {
 	return m.state, AboutOptions("train", err)
 }
 
-// Configure prepares the engine's backend: a state folder and a runner.
+// Configure prepares the engine's backend, which consists of a state folder and a runner.
 func (m *Training) Configure(ctx context.Context, t *train.Training, from *engine.Checkpoint,
 	c *engine.Config) (job string, err error) {
 	o := &m.Options
@@ -92,8 +92,8 @@ func (m *Training) Ended() {
 	}
 }
 
-// data is the folder of the data as the tasks see it: its absolute path, or a copy on this
-// machine.
+// data returns the folder of the data as the tasks see it. It is the absolute path of the data, or
+// of a copy on this machine.
 func (m *Training) data(ctx context.Context, dir string) (_ string, err error) {
 	if fs.Shared(dir) && m.Options.Runner == mapreduce.RunnerYARN {
 		return dir, nil
@@ -104,8 +104,8 @@ func (m *Training) data(ctx context.Context, dir string) (_ string, err error) {
 	return filepath.Abs(dir)
 }
 
-// slotsFor is the number of slots: as many as a step can have tasks, as all are handed out at
-// once.
+// slotsFor returns the number of slots. It is the largest number of tasks that a step can have,
+// because all of them are handed out at once.
 func slotsFor(plan *taxonv1.Plan) int {
 	n := uint64(0)
 	for _, list := range plan.GetItems() {

@@ -9,8 +9,9 @@ import (
 // shift, precisions and balance draw in directions that leave the likelihood unchanged, without a
 // pass over the data. Trajectories are slow in these: only the wide prior holds the chain.
 
-// shift draws, for each node above branches and each column, a normal number. The node's own
-// coefficient rises by it (the root has none), and the coefficients of its branches fall by it.
+// shift draws a normal number for each column of each node that has branches below. The number is
+// added to the node's own coefficient (the root has none) and subtracted from the coefficients of
+// its branches.
 func (c *chain) shift() {
 	at, columns := &c.st.Point, c.p.Columns()
 	for p := -1; p < len(c.p.Parent); p++ {
@@ -86,7 +87,7 @@ func (c *chain) scaled(likelihood float64, precision *float64, of func(j, f int)
 	return likelihood
 }
 
-// precisions draws all precisions, each given all else.
+// precisions draws each precision given everything else.
 func (c *chain) precisions() {
 	at, p, columns := &c.st.Point, c.p, c.p.Columns()
 	shape, rate := ones(p.Levels), ones(p.Levels)

@@ -7,13 +7,13 @@ import (
 	hblr "taxon/internal/methods/hblr/solver"
 )
 
-// Problem is the data and the tree. It is read-only once Prepare has been called.
+// Problem holds the data and the tree. It is read-only once Prepare has been called.
 type Problem struct {
 	Rows hblr.Rows
-	// Class is the branch of each row's class, a leaf.
+	// Class is the branch of each row's class, which is a leaf.
 	Class []int32
-	// Parent is the branch above each branch, and comes before it. -1 means that it hangs below the
-	// root.
+	// Parent is the branch above each branch. It has a smaller number than the branch. It is -1 for
+	// a branch directly below the root.
 	Parent []int32
 	Leaf   []bool
 	// Level holds the level of each branch, from 0.
@@ -101,7 +101,7 @@ func logs(x []float64) []float64 {
 	return out
 }
 
-// Solver is the scratch of one goroutine.
+// Solver is the working memory of one goroutine.
 type Solver struct {
 	p      *Problem
 	blocks []block
@@ -117,7 +117,8 @@ type Solver struct {
 	grad []float64
 }
 
-// block is up to sixteen leaves and their scores, row by row of `lanes` numbers.
+// block holds up to sixteen leaves and their scores. The scores are stored row by row, with `lanes`
+// numbers per row.
 type block struct {
 	// leaves lists the leaves' branches.
 	leaves []int32
@@ -125,7 +126,7 @@ type block struct {
 	score  []float64
 }
 
-// NewSolver returns scratch for the problem.
+// NewSolver returns a solver for the problem.
 func (p *Problem) NewSolver() *Solver {
 	size := len(p.Parent) * p.Columns()
 	s := &Solver{p: p, place: make([]int32, len(p.Parent)), node: make([]float64, size), grad: make([]float64, size)}
@@ -164,8 +165,8 @@ func add(y, x []float64) {
 	}
 }
 
-// LogLikelihood returns the log-likelihood of the rows, by their weights. It sets grad to its
-// gradient in phi.
+// LogLikelihood returns the log-likelihood of the rows, each multiplied by its weight. It sets grad
+// to the gradient with respect to phi.
 func (s *Solver) LogLikelihood(phi []float64) float64 {
 	p, columns := s.p, s.p.Columns()
 	sum := s.value(phi)
@@ -206,7 +207,8 @@ func (s *Solver) value(phi []float64) float64 {
 	return s.residuals()
 }
 
-// residuals turns the scores into t - p, by the rows' weights, and returns the log-likelihood.
+// residuals replaces the scores by t - p, multiplied by the rows' weights, and returns the
+// log-likelihood.
 func (s *Solver) residuals() (sum float64) {
 	for i, y := range s.p.Class {
 		most := math.Inf(-1)

@@ -8,7 +8,8 @@ import (
 	hblr "taxon/internal/methods/hblr/solver"
 )
 
-// State is a chain: its current point, the fit of its step size, and what is kept of its draws.
+// State is the state of a chain. It holds the current point, the fit of the step size, and what is
+// kept of the draws.
 type State struct {
 	Point
 	Adaptation
@@ -20,9 +21,9 @@ type State struct {
 	Kept [][]float32
 }
 
-// Batch is the draws of one Sample: sums, and sums of squares, of all watched quantities. These are
-// phi, the logarithms of T, S and E, the log-likelihood and the logarithm of the posterior's
-// density.
+// Batch describes the draws of one call of Sample. It holds the sums, and the sums of squares, of
+// all watched quantities. These are phi, the logarithms of T, S and E, the log-likelihood and the
+// logarithm of the posterior's density.
 type Batch struct {
 	Draws       int
 	Sum, Square []float64
@@ -52,7 +53,8 @@ func (a *Adaptation) update(accept float64) {
 	a.LogMean += float64(weight * (a.LogStep - a.LogMean))
 }
 
-// step returns the step size: the last fitted one while adapting, and then the average.
+// step returns the step size. While it is adapted, this is the last fitted one, and afterwards the
+// average.
 func (a *Adaptation) step(adapt bool) float64 {
 	if adapt {
 		return hblr.Exp(a.LogStep)
@@ -63,7 +65,7 @@ func (a *Adaptation) step(adapt bool) float64 {
 // Options says what Sample does.
 type Options struct {
 	Iterations int
-	// Adapt marks the burn-in: the step size is fitted, and no draw counts.
+	// Adapt is set during the burn-in, in which the step size is fitted and no draw counts.
 	Adapt bool
 	// Leapfrog bounds the steps of a trajectory.
 	Leapfrog int
@@ -133,8 +135,8 @@ func (r *source) gamma(shape, rate float64) float64 {
 	}
 }
 
-// Start returns the beginning of a chain: precisions of 1, and phi wider than the posterior, so
-// that chains that agree have come from far apart.
+// Start returns the beginning of a chain. The precisions are 1, and phi is drawn from a wider
+// distribution than the posterior, so that chains that agree have come from far apart.
 func (p *Problem) Start(seed uint64) *State {
 	r := newSource(seed, 1)
 	st := &State{Point: Point{Phi: make([]float64, len(p.Parent)*p.Columns()), T: ones(p.Levels), S: ones(p.Features()),

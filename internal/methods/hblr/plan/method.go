@@ -58,8 +58,8 @@ func (m Method) About() string {
 
 func (m Method) variant() string { return strings.TrimPrefix(string(m), "hblr-") }
 
-// Traits implements method.Method. The papers' "flat" columns have the classes below a root. A
-// class of none or all of the instances has no prior.
+// Traits implements method.Method. In the papers' "flat" columns, all classes are directly below a
+// root. There is no prior for a class that no instance has, or that all have.
 func (m Method) Traits(o *taxonv1.Options) method.Traits {
 	owners := map[string]string{"m1": form.OfChildren, "m2": form.ByFeature, "m3": form.Own}
 	f := form.Form{Weights: form.Whole, Link: form.Logistic, Precision: owners[m.variant()]}
@@ -362,7 +362,7 @@ func (m Method) Plan(p *method.Problem) (*method.Plan, error) {
 	return plan, nil
 }
 
-// cut divides the leaves into blocks. With schedule parity those of even depth come first.
+// cut divides the leaves into blocks. With schedule parity the leaves of even depth come first.
 func (p *Plan) cut(tree *taxonomy.Tree, parity bool) {
 	sets := [][]uint32{nil}
 	if parity {

@@ -201,8 +201,8 @@ type Joint struct {
 	// Alpha and Beta are the coefficients of the conjugate gradients, for JointTurn.
 	Alpha, Beta float64 `json:",omitempty"`
 
-	// Length is the length of the step: for JointNewton of the step that w takes, for JointSearch
-	// of the trial step.
+	// Length is the length of the step. For JointNewton it is the step that w takes, and for
+	// JointSearch the trial step.
 	Length float64 `json:",omitempty"`
 
 	// Slope requests the slope at the end of a trial step, for JointSearch.

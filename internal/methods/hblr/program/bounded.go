@@ -71,7 +71,7 @@ func (k *task) boundedLeaves(ctx context.Context, b *solver.Block, before []floa
 type share struct{ tau, pull []float64 }
 
 // solveBounded solves a block's leaves. It writes bounds on the curvature of their losses to bound.
-// It adds the leaves' terms to the sums in shares. A nil shares is left out.
+// If shares is not nil, it adds the leaves' terms to the sums in it.
 func (j *job) solveBounded(ctx context.Context, s *solver.Full, b *solver.Block, w, sigma, bound []float64,
 	tolerance float64, sums method.Sums, shares *share) error {
 	if j.full {

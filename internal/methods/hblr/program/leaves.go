@@ -76,7 +76,8 @@ func (j *job) precision(n uint32, alpha solver.Alpha) solver.Precision {
 	return j.tree.Precision(j.variant, alpha, int32(n), j.columns)
 }
 
-// startLeaves returns the means at which a block's first solve begins: those of the parents.
+// startLeaves returns the means at which a block's first solve begins, which are the means of the
+// parents.
 func startLeaves(b *solver.Block, columns int) []float64 {
 	lanes := len(b.Positive)
 	w := make([]float64, columns*lanes)

@@ -194,8 +194,8 @@ func (k *task) move(ctx context.Context) (method.Sums, error) {
 	return sums, k.Put(ctx, values, nil)
 }
 
-// pace sets the logarithms of M2's precisions in x to those of the last point plus a step, which is
-// multiplied by a factor for each precision. It returns the factors.
+// pace sets the logarithms of M2's precisions in x. Each is its value at the last point plus a
+// step, which is multiplied by a factor of the precision's own. pace returns the factors.
 func (k *task) pace(ctx context.Context, x, last []float64) ([]float64, error) {
 	half := len(x) / 2
 	before, err := k.own(ctx, params.Pace, 0, half, func() []float64 { return slices.Repeat([]float64{1}, half) })

@@ -7,8 +7,9 @@ import (
 	"taxon/internal/linalg/conjugate"
 )
 
-// Bounded is the memory of a variational solve of a block of leaves, for one goroutine: 16 numbers
-// per column and lane, 12 per row and lane. Each leaf has a normal N(w, diag(sigma^2)).
+// Bounded is the memory of a variational solve of a block of leaves, for one goroutine. It has 16
+// numbers per column and lane, and 12 per row and lane. The distribution of each leaf is the normal
+// N(w, diag(sigma^2)).
 type Bounded struct {
 	// target, score and variance have a line for each row: t, w.x (for a soft-max minus beta), and
 	// sum_f sigma_f^2 x_f^2.
@@ -34,8 +35,8 @@ type Bounded struct {
 	loss   [Lanes]float64
 }
 
-// half holds the vectors of Newton's method, once for means and once for sigmas. X is the step, and
-// Q lies where Z does.
+// half holds the vectors of Newton's method, either for means or for sigmas. X is the step, and Q
+// uses the memory of Z.
 type half struct {
 	gradient []float64
 	conjugate.Vectors

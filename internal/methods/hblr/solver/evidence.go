@@ -17,7 +17,7 @@ func digamma(x float64) float64 {
 	return sum + math.Log(x) - 0.5/x + float64(q*series)
 }
 
-// logMean returns E[log alpha] of a Gamma with this shape and mean.
+// logMean returns E[log alpha] for a Gamma distribution with this shape and mean.
 func logMean(shape, mean float64) float64 { return digamma(shape) - math.Log(shape) + math.Log(mean) }
 
 // relative returns E[log q(alpha) - log p(alpha)], the divergence of q, a Gamma with this shape and

@@ -11,7 +11,7 @@ const (
 	ln2Lo = 1.90821492927058770002e-10
 )
 
-// Exp is e to the x.
+// Exp returns e to the x.
 func Exp(x float64) float64 {
 	switch {
 	case x != x || x > 7.09782712893383973096e+02:

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Full is the memory of a variational solve with full covariances: that of Bounded for one lane,
-// and columns squared.
+// Full is the memory of a variational solve with full covariances. It is the memory of Bounded for
+// one lane, and another columns squared numbers.
 type Full struct {
 	Bounded
 	// factor is L, row by row, where Psi^-1 = L L'.
@@ -90,8 +90,8 @@ func (s *Full) information(r Rows, c []float64) {
 	cholesky(s.factor, s.precision)
 }
 
-// setVariance sets Psi at the present xi, and variance to x' Psi x. It returns the greatest
-// relative change of an xi^2.
+// setVariance computes Psi at the present xi, and sets variance to x' Psi x. It returns the
+// greatest relative change of an xi^2.
 func (s *Full) setVariance(r Rows) (change float64) {
 	s.information(r, s.tau)
 	for i := range r.X.Rows {
@@ -189,9 +189,9 @@ func (r Rows) lay(i int, out []float64) (from int) {
 	return from
 }
 
-// cholesky overwrites the lower half of a, row by row, with L, a = L L'. Pivots below those of
-// `least` are raised to them. Only rounding can make them so small, because a is `least` and a
-// sum of squares.
+// cholesky overwrites the lower half of a, row by row, with L, a = L L'. Pivots that are smaller
+// than the same pivot of `least` are raised to it. Only rounding can make them so small, because a
+// is `least` and a sum of squares.
 func cholesky(a, least []float64) {
 	d := len(least)
 	for i := range d {

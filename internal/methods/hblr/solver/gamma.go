@@ -27,10 +27,10 @@ func GammaEM(a, b, k, _, variance, rest float64) float64 {
 }
 
 const (
-	// slowest and quickest bound Pace's factor, and quicken is what it grows by.
+	// slowest and quickest bound Pace's factor. quicken is the factor by which it grows.
 	slowest, quickest = 0.1, 50
 	quicken           = 1.5
-	// farthest is the longest step: a factor of e in the precision.
+	// farthest is the longest step. It multiplies the precision by e.
 	farthest = 1
 )
 
@@ -136,7 +136,7 @@ func (p Prior) Start(n int32, scale float64) float64 {
 	return p.Shape[n] / float64(p.Weight[n]*scale)
 }
 
-// Below holds what the Gamma step of M1 and M3 needs of each node: sums over the features.
+// Below holds, for each node, the sums over the features that the Gamma step of M1 and M3 needs.
 type Below struct {
 	// Variance is sum_i Psi_n,i of a leaf.
 	Variance []float64

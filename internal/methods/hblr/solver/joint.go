@@ -27,7 +27,8 @@ import "math"
 //	beta = gamma / last gamma,   alpha = gamma / (delta - beta gamma / last alpha)
 //	p = u + beta p,   q = Hu + beta q,   step += alpha p,   r -= alpha q
 
-// Joint is a block's part of Newton's system, in lines of its lanes, padded as in Scratch.
+// Joint is a block's part of Newton's system. It consists of lines with a number for each lane,
+// padded as in Scratch.
 type Joint struct {
 	// H, Residual, Direction, Image and Step have a line for each column.
 	H, Residual, Direction, Image, Step []float64

@@ -32,8 +32,8 @@ const quarter = 4
 // Kernels returns the kernels that this CPU supports, the fastest first.
 func Kernels() []Kernel { return append(native(), Kernel{}) }
 
-// KernelOf returns the kernel for the name of a kernel of package mapper: Go's for "go", AVX2's for
-// "avx2", and the fastest for others.
+// KernelOf returns the kernel that matches a kernel of package mapper, by its name. It is Go's for
+// "go", AVX2's for "avx2", and the fastest for all other names.
 func KernelOf(name string) Kernel {
 	switch all := Kernels(); {
 	case name == "go":
@@ -162,7 +162,8 @@ func (r Rows) run(kernel func(*pass), lanes int, tile, rows []float64, set func(
 	}
 }
 
-// weigh runs the kernel, or its Go twin, over lines of `lanes`, a multiple of quarter.
+// weigh runs the kernel, or the same loop in Go, over lines of `lanes` numbers. lanes must be a
+// multiple of quarter.
 func (r Rows) weigh(lanes int, score, move, trial, coef, curve []float64, positive []uint16,
 	length *[Lanes]float64) (loss [Lanes]float64) {
 	if len(positive) == 0 {

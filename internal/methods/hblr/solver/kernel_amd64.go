@@ -192,7 +192,7 @@ func turnFar16(e *columnLoop)
 //go:noescape
 func advanceFar16(e *columnLoop)
 
-// native are the kernels in assembly that this CPU supports.
+// native lists the kernels in assembly that this CPU supports.
 func native() (all []Kernel) {
 	if !cpu.X86.HasAVX2 {
 		return nil

@@ -2,5 +2,5 @@
 
 package solver
 
-// native are the kernels of this CPU: none but Go's.
+// native lists the kernels in assembly, of which this CPU supports none.
 func native() []Kernel { return nil }

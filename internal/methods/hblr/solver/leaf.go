@@ -21,7 +21,8 @@ const (
 	// that float32 reaches.
 	conjugateShare = 0.1
 	finestShare    = 1e-5
-	// lastShare is the share of the tolerance below which no step's residual need be.
+	// lastShare bounds the accuracy of steps. No step's residual needs to be below this share of
+	// the tolerance.
 	lastShare = 0.5
 	// sufficient is Armijo's constant, and halvings bounds the line search.
 	sufficient = 1e-4
@@ -50,9 +51,9 @@ type Block struct {
 	Offset []float64
 }
 
-// Scratch is the memory of a solve, for one goroutine: nine numbers per column and lane, six per
-// row and lane. A line holds the lanes of one column or row. Its length is a multiple of quarter, as
-// assembly needs it. Lanes beyond the block's are zero and unused.
+// Scratch is the memory of a solve, for one goroutine. It has nine numbers per column and lane, and
+// six per row and lane. A line holds the lanes of one column or row. Its length is a multiple of
+// quarter, as assembly needs it. Lanes beyond the block's are zero and unused.
 type Scratch struct {
 	// score, trial, move, coef and curve have a line for each row: w.x, the same at a trial point,
 	// step.x, t - p and p (1-p).
@@ -85,7 +86,7 @@ type Solved struct {
 	Passes int
 }
 
-// sized returns a vector of n undefined numbers, in the memory of v if that is enough.
+// sized returns a vector of n undefined numbers. It uses the memory of v if that is large enough.
 func sized(v []float64, n int) []float64 {
 	if cap(v) < n {
 		return make([]float64, n)
@@ -143,7 +144,7 @@ func fill(v []float64, line int, vary bool, at func(f, l int) float64) {
 	}
 }
 
-// lay sets s.w to the weights w, which have the block's lanes side by side.
+// lay sets s.w to the weights w, in which the block's lanes are side by side.
 func (s *Scratch) lay(w []float64) {
 	clear(s.w)
 	for from, to := 0, 0; from < len(w); from, to = from+s.lanes, to+s.line {
@@ -418,7 +419,7 @@ func (s *Scratch) search(r Rows, running uint32) (passes int) {
 	return 1
 }
 
-// penalty is 1/2 (w-m)' A (w-m) of each lane.
+// penalty returns 1/2 (w-m)' A (w-m) of each lane.
 func (s *Scratch) penalty() (sum [Lanes]float64) {
 	for i := 0; i < len(s.w); i += s.line {
 		for l := range s.line {

@@ -7,7 +7,7 @@ import (
 
 // The loops in Go. Assembly gives the same bits. Those over float32 have lines of eight or sixteen lanes.
 
-// productRows is the product kernel.
+// productRows is the product kernel in Go.
 func productRows(e *product, line int) {
 	begin, curve := unsafe.Slice(e.begin, e.n+1), unsafe.Slice(e.curve, e.n*line)
 	index, value := unsafe.Slice(e.idx, e.entries), unsafe.Slice(e.val, e.entries)
@@ -116,7 +116,7 @@ type lineLoop struct {
 // mask sets a lane of a mask.
 func mask(lanes *[Lanes]float64, l int) { lanes[l] = math.Float64frombits(math.MaxUint64) }
 
-// masked returns x in the lanes of a mask, and else 0.
+// masked returns x in the lanes of a mask, and 0 in the others.
 func masked(lanes *[Lanes]float64, l int, x float64) float64 {
 	return math.Float64frombits(math.Float64bits(lanes[l]) & math.Float64bits(x))
 }

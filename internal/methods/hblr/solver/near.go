@@ -58,8 +58,8 @@ const (
 	nearSteps, nearGain = 8, 0.9
 	// nearTolerance is the share of the remaining gradient to which a near problem is solved.
 	nearTolerance = 0.01
-	// leastFar is the share of the near rows' sum of |t-p| below which u is rounding, so that L
-	// counts as 0. So it does below tiniest.
+	// leastFar is the share of the near rows' sum of |t-p| below which u is rounding. L then counts
+	// as 0, and also if it is below tiniest.
 	leastFar, tiniest = 1e-12, 1e-200
 )
 
@@ -123,7 +123,8 @@ func (a *far) locate(s [Lanes]float64, lanes int) {
 	}
 }
 
-// draw lists the near rows: those positive in a running lane, and of the others those with the greatest curvatures.
+// draw lists the near rows. They are the rows that are positive in a running lane and, among the
+// others, the rows with the greatest curvatures.
 func (n *near) draw(s *Scratch, r Rows, running uint32) {
 	rows, over := len(s.positive), r.Kernel.over(s.line)
 	if cap(n.doubt) < rows {

@@ -8,7 +8,8 @@ import (
 // Scales are [I^-1]_ii, I = sum_x x x', of the features that occur; 0 marks one that does not.
 // Of a leaf that has been solved, I = sum_x p (1-p) x x'.
 
-// DiagonalScales takes the diagonal instead of I: 1/sum_x x_i^2.
+// DiagonalScales returns 1/sum_x x_i^2 for each feature. It uses the diagonal of I instead of all
+// of I.
 func (r Rows) DiagonalScales() []float64 { return inverse(r.Squares()) }
 
 // inverse replaces each number above 0 by its inverse.
@@ -21,9 +22,9 @@ func inverse(out []float64) []float64 {
 	return out
 }
 
-// FullScales inverts I by Cholesky's factor, I = L L': [I^-1]_ii = sum_k (L^-1)_ki^2. It returns
-// false if I has no inverse. It takes memory of twice the features squared, and time of the
-// features cubed.
+// FullScales inverts I by its Cholesky factor L, where I = L L' and [I^-1]_ii = sum_k (L^-1)_ki^2.
+// It returns false if I has no inverse. It takes memory of twice the features squared, and time of
+// the features cubed.
 func (r Rows) FullScales() ([]float64, bool) {
 	weight := make([]float64, r.X.Rows)
 	for i := range weight {
@@ -32,7 +33,8 @@ func (r Rows) FullScales() ([]float64, bool) {
 	return r.fullScales(weight)
 }
 
-// Scales returns the scales of lane l after Solve. With full they come from the whole inverse.
+// Scales returns the scales of lane l after Solve. If full is set, they are computed from the whole
+// inverse.
 func (s *Scratch) Scales(r Rows, l int, full bool) ([]float64, bool) {
 	weight := make([]float64, r.X.Rows)
 	for i := range weight {
@@ -108,7 +110,7 @@ func (r Rows) fullScales(weight []float64) ([]float64, bool) {
 	return scale, true
 }
 
-// Frequencies count, by column, the rows that have it, by their weights.
+// Frequencies returns, for each column, the sum of the weights of the rows that have it.
 func (r Rows) Frequencies() []float64 {
 	out := make([]float64, r.Columns())
 	for i := range r.X.Rows {

@@ -1,15 +1,16 @@
 package solver
 
-// Variant says which nodes have precisions of their own.
+// Variant determines which nodes have precisions of their own.
 type Variant uint8
 
 // These are the variants of [TKDD] 3.
 const (
-	// M1 has one precision for each internal node, that of all its children.
+	// M1 has one precision for each internal node, which all of its children share.
 	M1 Variant = 1 + iota
-	// M2 has one for each internal node and feature.
+	// M2 has one precision for each internal node and feature, which all of the node's children
+	// share.
 	M2
-	// M3 has one for each node but the root, its own.
+	// M3 has one precision for each node except the root.
 	M3
 )
 
@@ -70,8 +71,8 @@ func (t *Tree) owner(v Variant, n int32) int32 {
 // a row for each internal node, by its index among the internals.
 type Alpha []float64
 
-// Precision is A_n at the columns of a range: entry j is Value[j*Step]. With a Step of 0 all are
-// alike.
+// Precision is A_n at the columns of a range: entry j is Value[j*Step]. If Step is 0, all columns
+// have the same precision.
 type Precision struct {
 	Value []float64
 	Step  int
@@ -80,7 +81,7 @@ type Precision struct {
 // At returns the precision of column j.
 func (p Precision) At(j int) float64 { return p.Value[j*p.Step] }
 
-// Unit is the precision of a node below the zero vector: 1.
+// Unit is the precision of a node below the zero vector, which is 1.
 var Unit = Precision{Value: []float64{1}}
 
 // Precision returns A_n. columns is the width of M2's rows.
@@ -123,7 +124,7 @@ type Contribution struct {
 	Slope []float64
 	// Curvature is the sum of A_c h_c/(A_c + h_c), where h_c bounds the loss's Hessian.
 	Curvature []float64
-	// Variance is the sum of Psi_c, and Square that of (mu_c - mu_n)^2. Only M2 has them.
+	// Variance is the sum of Psi_c, and Square is the sum of (mu_c - mu_n)^2. Only M2 has them.
 	Variance []float64
 	Square   []float64
 }

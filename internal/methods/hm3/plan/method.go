@@ -70,14 +70,14 @@ func (Method) Options() []method.Option {
 		method.EvalEvery}
 }
 
-// Settings are the options that the program goes by.
+// Settings holds the options that the program uses.
 type Settings struct {
 	LabelLoss string  `option:"label-loss"`
 	C         float64 `option:"C"`
 	Bias      float64 `option:"bias"`
 }
 
-// SettingsOf reads the options of a job.
+// SettingsOf parses the options of a job.
 func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
 	err = method.ReadOptions(o, Method{}.Options(), &s)
 	return s, err
@@ -95,7 +95,8 @@ func (Method) Check(p *method.Problem) error {
 	return nil
 }
 
-// Microlabels lists the nodes that have a microlabel: all but spawned leaves, with the root first.
+// Microlabels lists the nodes that have a microlabel, with the root first. These are all nodes
+// except the leaves that taxon adds.
 func Microlabels(t *taxonomy.Tree) (nodes []uint32) {
 	for n, k := range t.Kind {
 		if k != taxonomy.Spawned {

@@ -103,7 +103,8 @@ func NewProblem(rows *mapper.Problem, parent []int32, virtual bool, loss string,
 // bit returns y_j of a labeling.
 func bit(y []uint64, j int32) int { return int(y[j/64] >> (j % 64) & 1) }
 
-// cost returns what microlabel j = b adds to the loss where its parent's is a and the truth is y.
+// cost returns what microlabel j adds to the loss if it is b, its parent's microlabel is a and the
+// true labeling is y.
 func (p *Problem) cost(y []uint64, j int32, a, b int) float64 {
 	up := p.Parent[j]
 	if b == bit(y, j) || p.Nested && up >= 0 && a != bit(y, up) && !(up == 0 && p.Weight[0] == 0) {
@@ -112,9 +113,9 @@ func (p *Problem) cost(y []uint64, j int32, a, b int) float64 {
 	return p.Weight[j]
 }
 
-// State is what is kept between solves: the marginals of each instance. Edge e with child j has the
-// mass of (a, b) at 4j + 2a + b. The root has the mass of b at b. An edge that is not listed has
-// all its mass at the true labeling. A nil State means that nothing has been solved.
+// State holds the marginals of each instance between two solves. Edge e with child j has the mass
+// of (a, b) at 4j + 2a + b. The root has the mass of b at b. An edge that is not listed has all its
+// mass at the true labeling. A nil State means that nothing has been solved.
 type State struct {
 	// Primal and Dual are P and D when they were last computed.
 	Primal, Dual float64
@@ -146,7 +147,7 @@ func (s *State) moved() (n int) {
 	return n
 }
 
-// Carry turns the duals of a problem with C from into those of a problem with C to.
+// Carry turns duals for the value `from` of C into duals for the value `to`.
 func (s *State) Carry(from, to float64) {
 	for _, row := range s.Rows {
 		for k := range row.Value {

@@ -8,12 +8,12 @@ import (
 	"taxon/mapper"
 )
 
-// Options says how far a solve goes.
+// Options determines when a solve ends.
 type Options struct {
 	// Gap is the relative gap to reach.
 	Gap float64
 
-	// MaxEpochs bounds the passes over the instances. With 0 P and D are only computed.
+	// MaxEpochs bounds the number of passes over the instances. If it is 0, only P and D are computed.
 	MaxEpochs int
 
 	// Seed determines the order of the instances.
@@ -53,8 +53,8 @@ const (
 	nothing = 1e-14
 )
 
-// Solver solves a problem. It owns the memory of solves: 96 bytes per feature and microlabel, and an
-// instance and microlabel. Only one goroutine may use it at a time.
+// Solver solves a problem. It owns the memory of solves, which is 96 bytes per microlabel and
+// feature, and per microlabel and instance. Only one goroutine may use it at a time.
 type Solver struct {
 	p     *Problem
 	width int     // features and the bias
@@ -130,7 +130,7 @@ func (s *Solver) add(i int, w []float64) {
 	}
 }
 
-// place returns the index of an edge's labeling in y, or for the root that of its value.
+// place returns the index of an edge's labeling in y. For the root it is the index of the root's value.
 func (p *Problem) place(y []uint64, j int32) int {
 	if up := p.Parent[j]; up >= 0 {
 		return 4*int(j) + 2*bit(y, up) + bit(y, j)
@@ -307,7 +307,7 @@ func (s *Solver) settle(i int) {
 	}
 }
 
-// open copies the marginals from a state, and computes w from them.
+// open copies the marginals from a state and computes w.
 func (s *Solver) open(st *State) {
 	n := len(s.p.On)
 	if len(s.mu) == 0 {
@@ -512,7 +512,7 @@ func (s *Solver) walk(d point) bool {
 }
 
 // Solve improves the marginals by passes over the instances, and returns the best state that it
-// found. A nil warm is a fresh start. It returns an error only if ctx is cancelled. The result
+// found. If warm is nil, it starts afresh. It returns an error only if ctx is cancelled. The result
 // shares no memory with warm.
 func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sums, error) {
 	var sums Sums

@@ -84,7 +84,7 @@ func (m Method) Options() []method.Option {
 	return append(out, method.WarmStart)
 }
 
-// Settings are the options that the driver and the program go by.
+// Settings holds the options that the driver and the program use.
 type Settings struct {
 	C         float64 `option:"C"`
 	Bias      float64 `option:"bias"`
@@ -93,7 +93,7 @@ type Settings struct {
 	EvalEvery uint32  `option:"eval-every"`
 }
 
-// SettingsOf reads the options of a job.
+// SettingsOf parses the options of a job.
 func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
 	err = method.ReadOptions(o, Method{}.Options(), &s)
 	return s, err
@@ -115,7 +115,8 @@ func (m Method) Check(p *method.Problem) error {
 	return OneLabelEach(m.Name(), p.Spec.GetData())
 }
 
-// vectors returns the number of vectors: of classes, or of all nodes of the tree.
+// vectors returns the number of vectors, which is the number of classes or, on a tree, of all
+// nodes.
 func (m Method) vectors(t *taxonomy.Tree) uint64 {
 	if m.OnTree {
 		return uint64(t.Len())

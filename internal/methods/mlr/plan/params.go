@@ -54,7 +54,8 @@ const maxRanges = 1 << 14
 // after them.
 const (
 	SumLoss = iota // from score: C sum_i loss_i
-	// SumNorm is ||W||^2, from move of the trial point, from gather of the accepted point.
+	// SumNorm is ||W||^2. A move task gives it for the trial point, and a gather task for the
+	// accepted point.
 	SumNorm
 	SumGradient // from gather: ||gradient||^2
 	SumVisits   // nonzeros visited

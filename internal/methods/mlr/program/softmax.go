@@ -128,7 +128,7 @@ func (p *problem) down(scores []float64) {
 	}
 }
 
-// at returns the sums at a place.
+// at returns the sums of the column at a place.
 func (g *gradient) at(place int32, classes int) []float64 {
 	return g.sums[int(place)*classes:][:classes]
 }
@@ -155,7 +155,7 @@ func (p *problem) occurring(lo, hi int, columns *[]uint32) (place []int32) {
 	return place
 }
 
-// softmax turns scores into probabilities. It returns -log of the probability of class y.
+// softmax replaces scores by probabilities. It returns -log of the probability of class y.
 func softmax(s []float64, y int) (loss float64) {
 	most := s[0]
 	for _, x := range s {

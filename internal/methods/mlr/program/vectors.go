@@ -23,8 +23,9 @@ func batches(columns, classes int, f func(a, b int)) {
 	}
 }
 
-// changes holds the differences of a part of the history before a point w_0 with gradient g_0: s[j]
-// = w_{j-1} - w_j, u[0] = g_0, u[j] = g_{j-1} - g_j. s[0] is unused.
+// changes holds differences between neighbouring points of a part of the history. It begins at a
+// point w_0 with gradient g_0: s[j] = w_{j-1} - w_j, u[0] = g_0, u[j] = g_{j-1} - g_j. s[0] is
+// unused.
 type changes struct{ s, u [params.Memory + 1][]float64 }
 
 // of computes the changes over entries [lo, hi).

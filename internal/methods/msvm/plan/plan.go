@@ -9,8 +9,8 @@ import (
 	"taxon/internal/methods/blockwise"
 )
 
-// Plan is the content of method.Plan.Detail: the part of the plan that workers cannot derive from
-// the specification.
+// Plan is the content of method.Plan.Detail. It is the part of the plan that workers cannot derive
+// from the specification.
 type Plan struct {
 	// Node is the node of each problem of hiermult.
 	Node []uint32 `json:",omitempty"`
@@ -139,7 +139,7 @@ const (
 	// copy of the vectors.
 	narrow       = 128
 	bytesPerDual = 12
-	// rowBytes is the bytes per row of a full pass and of the order of the rows.
+	// rowBytes is the number of bytes per row that a full pass and the order of the rows take.
 	rowBytes     = 160
 	visitSeconds = 2.5e-9
 	priceSeconds = 0.3e-9

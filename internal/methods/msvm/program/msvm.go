@@ -272,8 +272,8 @@ func addPaths(t *solver.Tree, weights []mapper.Override, width int) {
 // ConvertedFamilies implements program.StateConverter.
 func (Method) ConvertedFamilies() []string { return []string{params.Dual} }
 
-// ConvertValue implements program.StateConverter. The duals of instances at the old bound move to
-// the new one; the others are kept. All are limited to the new bounds.
+// ConvertValue implements program.StateConverter. Duals of instances at the old bound move to the
+// new one, and the others are kept. All are limited to the new bounds.
 func (Method) ConvertValue(_ string, data []byte, from, to *taxonv1.Options) ([]byte, error) {
 	s, err := decodeState(data, -1, math.MaxUint32)
 	if err != nil {

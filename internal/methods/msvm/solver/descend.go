@@ -15,15 +15,15 @@ const (
 	// reach if that is greater.
 	aimShare = 0.1
 	aimOfGap = 0.3
-	// firstShare times P at zero is the aim while no gap is known.
+	// firstShare, multiplied by P at zero, is the aim while no gap is known.
 	firstShare = 0.05
 	// maxVisits bounds the time of a solve.
 	maxVisits = 1 << 33
 )
 
-// Solve improves the duals by passes over the working sets, and ends with a full pass. A nil warm
-// is a fresh start. It returns an error only if ctx is cancelled. The result shares no memory with
-// warm.
+// Solve improves the duals by passes over the working sets, and ends with a full pass. If warm is
+// nil, it starts afresh. It returns an error only if ctx is cancelled. The result shares no memory
+// with warm.
 func (s *Solver) Solve(ctx context.Context, warm *State, o Options) (*State, Sums, error) {
 	var sums Sums
 	if warm == nil {
@@ -112,7 +112,8 @@ func (s *Solver) pass(sums *Sums) (estimate float64) {
 	return estimate
 }
 
-// still is the violation below which an instance's duals stay as they are.
+// still is a bound on the violation of an instance's optimality conditions. Below it the instance's
+// duals stay as they are.
 const still = 1e-12
 
 // visit solves an instance's problem over its live classes. It returns the instance's gap, and

@@ -114,7 +114,7 @@ func (s *Solver) scaled(f *face, r, z []float64) (product float64) {
 	return product
 }
 
-// parts returns the sum of the curvatures along each entry of d by itself.
+// parts returns the sum, over the entries of d, of the curvature along that entry alone.
 func (s *Solver) parts(f *face, d []float64) (sum float64) {
 	for r, i := range f.rows {
 		for k := f.begin[r]; k < f.begin[r+1]; k++ {
@@ -144,7 +144,7 @@ func (s *Solver) climb(sums *Sums, spent int64) {
 	}
 }
 
-// climbOnce is one such move. more says that it stopped early.
+// climbOnce makes one such move. more reports that it stopped early.
 func (s *Solver) climbOnce(sums *Sums, end int64) (more bool) {
 	f := s.openFace()
 	n := len(f.at)
@@ -201,8 +201,9 @@ func (s *Solver) climbOnce(sums *Sums, end int64) (more bool) {
 	return more
 }
 
-// ascent is the system of a climb, in which the duals' own curvature preconditions. Directions stay
-// within the rows' sums, and one that D keeps rising along is the last.
+// ascent is the linear system of a climb. Its preconditioner is the curvature of each dual by
+// itself. Directions respect the bounds on the rows' sums. If D keeps rising along a direction,
+// that direction is the last.
 type ascent struct {
 	conjugate.Gradients
 	conjugate.Vectors
@@ -239,8 +240,8 @@ func (c *ascent) Advance(g *conjugate.Gradients) {
 	}
 }
 
-// reach returns how far b may move along x within all bounds, and the dual that is zero there, or
-// -1 if a row's sum is C.
+// reach returns how far b may move along x within all bounds. It also returns the dual that is zero
+// there, or -1 if a row's sum is C there.
 func (f *face) reach(s *Solver, b, x []float64) (far float64, hit int) {
 	far, hit = math.Inf(1), -1
 	for r, i := range f.rows {

@@ -84,14 +84,15 @@ func (s *vectors) open(i int) *rowArgs {
 	return &s.args
 }
 
-// scoreAll sets out to the scores of instance i at all classes; out has room for whole lines.
+// scoreAll sets out to the scores of instance i at all classes. out must have room for whole lines.
 func (s *vectors) scoreAll(i int, out []float64) {
 	e := s.open(i)
 	e.out = &out[:s.step][0]
 	s.kernel.scores(e)
 }
 
-// addAll does what add does for vectors stored feature by feature: line by line, those with a move.
+// addAll does what add does, for vectors that are stored feature by feature. It visits only the
+// lines that have a move.
 func (s *vectors) addAll(i int, moves []move) {
 	e := s.open(i)
 	for len(moves) > 0 {

@@ -16,7 +16,7 @@ func score256(e *rowArgs)
 //go:noescape
 func add256(e *rowArgs)
 
-// native are the kernels in assembly, by the names of package mapper's that need the same
+// native maps the names of package mapper's kernels to kernels in assembly that need the same
 // instructions.
 func native() map[string]kernel {
 	return map[string]kernel{"avx512": {score512, add512}, "avx2": {score256, add256}}

@@ -2,5 +2,5 @@
 
 package solver
 
-// native are the kernels of this CPU: none but Go's.
+// native holds the kernels in assembly, of which this CPU supports none.
 func native() map[string]kernel { return nil }

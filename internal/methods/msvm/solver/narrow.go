@@ -14,11 +14,13 @@ import (
 // weights, is the certificate. Passes skip instances far from any change until then (they rest).
 
 const (
-	// rests is the lead of its own class above which an instance without duals rests.
+	// rests is a lead of an instance's own class over the others. Above it an instance without
+	// duals rests, that is, passes skip it.
 	rests = 0.1
-	// narrowShare is the share of the gap that a solve began with at which it ends.
+	// narrowShare determines the gap at which a solve ends. It is a share of the gap at the solve's
+	// beginning.
 	narrowShare = 0.01
-	// likely is the usual quotient of the exact gap and the sum that a pass adds up.
+	// likely is the usual ratio of the exact gap to the sum of the gaps that a pass finds.
 	likely = 0.6
 	// leapFrom is the number of passes before the first extrapolation, which many problems do not
 	// need.
@@ -32,7 +34,7 @@ const (
 	narrowVisits = 1 << 34
 )
 
-// dual is one b_im above zero.
+// dual is a dual variable b_im that is above zero.
 type dual struct {
 	class uint32
 	value float64
@@ -183,7 +185,8 @@ func (s *Solver) gapOf(i int, own, most float64) (gap, least float64) {
 	return gap, least
 }
 
-// visitAll solves an instance's problem. stays says that the next pass must visit it again.
+// visitAll solves an instance's problem. stays reports that the next pass must visit the instance
+// again.
 func (s *Solver) visitAll(i int) (gap float64, stays bool) {
 	own, rival := s.costsAll(i)
 	if len(s.duals[i]) == 0 && rival <= own {

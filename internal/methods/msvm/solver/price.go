@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// band is how far a class's score may lie below the least score of an instance's working set
-	// for the class to join it.
+	// band determines which classes may join an instance's working set. The score of such a class
+	// is at most this much below the least score in the set.
 	band = 0.1
 	// joinAtMost is the number of classes without a dual that may join a working set. Those with
 	// the greatest scores do.
@@ -24,7 +24,7 @@ type joined struct {
 	score float64
 }
 
-// priced is what a full pass knows of an instance.
+// priced holds what a full pass has computed for an instance.
 type priced struct {
 	// own is G_iy.
 	own float64
@@ -180,7 +180,7 @@ func (r *priced) add(j joined) {
 	}
 }
 
-// lost returns what an instance without features loses, whatever the vectors are.
+// lost returns the loss of an instance without features, which does not depend on the vectors.
 func (s *Solver) lost(i int) float64 {
 	if s.t == nil {
 		return s.p.Rows.RowC(i)

@@ -29,11 +29,11 @@ import (
 	"taxon/mapper"
 )
 
-// Problem is what a Solver solves. It is read-only.
+// Problem is the problem that a Solver solves. It is read-only.
 type Problem struct {
 	// Rows gives the instances, C, weights and bias. Its Loss is ignored.
 	Rows *mapper.Problem
-	// Class is y of each instance.
+	// Class holds y of each instance.
 	Class   []int32
 	Classes int
 	// Tree makes the classes the leaves of a tree, which shapes regularisation, margins and losses.
@@ -42,13 +42,13 @@ type Problem struct {
 	Tree *Tree
 }
 
-// State is what is kept between solves: the duals of each instance's working set. The zero value
-// has no instances. The classes of an instance are ascending, without its own.
+// State holds the duals of each instance's working set between two solves. The zero value has no
+// instances. The classes of an instance are ascending and do not include its own class.
 type State struct {
 	// Primal and Dual are P and D of the last full pass. P may be the objective of the vectors in
 	// float64; see certified.
 	Primal, Dual float64
-	// Begin has one element more than there are instances. Instance i has
+	// Begin has one element more than there are instances. The working set of instance i is
 	// Class[Begin[i]:Begin[i+1]].
 	Begin []uint64
 	Class []uint32
@@ -58,12 +58,13 @@ type State struct {
 	Sign []float64
 }
 
-// Options says how far a solve goes.
+// Options determines when a solve ends.
 type Options struct {
 	// Gap is the relative gap to reach.
 	Gap float64
 
-	// MaxEpochs bounds the passes over the working sets. With 0 there is only the full pass.
+	// MaxEpochs bounds the number of passes over the working sets. If it is 0, there is only the
+	// full pass.
 	MaxEpochs int
 
 	// Seed determines the order of instances.
@@ -112,8 +113,8 @@ func (p *Problem) start() *State {
 	return s
 }
 
-// Solver solves a problem. It owns the memory of solves: 8 bytes per class and feature, and a tile of
-// sixteen classes. Only one goroutine may use it at a time.
+// Solver solves a problem. It owns the memory of solves, which is 8 bytes per class and feature,
+// and a tile of sixteen classes. Only one goroutine may use it at a time.
 type Solver struct {
 	p *Problem
 	vectors
@@ -207,8 +208,8 @@ func (s *Solver) Weights(st *State) []mapper.Override {
 	return out
 }
 
-// Carry turns the duals of a problem with C from into those of a problem with C to. All are scaled
-// by the same factor, the quotient of the two. For a greater C the factor is limited to what still
+// Carry turns duals for the value `from` of C into duals for the value `to`. All are multiplied by
+// the same factor, which is to/from. If C grows, the factor is limited to the largest that still
 // raises D, and with a tree to 1.
 func (s *State) Carry(from, to float64, tree bool) {
 	sum, by := 0.0, to/from

@@ -6,7 +6,7 @@ import (
 	"taxon/internal/linalg/conjugate"
 )
 
-// signShare is what the signs may leave of the gap that a solve aims at.
+// signShare is the share of a solve's target gap that the signs may leave.
 const signShare = 0.3
 
 // sign sets M to the matrix of the signs S.
@@ -66,8 +66,8 @@ func (s *Solver) turn(aim float64, sums *Sums) (left float64) {
 	return left
 }
 
-// pair is a node and an ancestor, both numbered within their tree below level 1, and the pair's
-// index.
+// pair is a node and one of its ancestors, with the pair's index. Both are numbered within their
+// subtree of level 1.
 type pair struct{ n, a, at int }
 
 // These constants bound the Newton steps in the signs of a part of the tree.
@@ -220,7 +220,7 @@ func (h *hessian) divide() (product float64) {
 	return product
 }
 
-// multiply sets out = a b, for square matrices.
+// multiply sets out to the product a b of two square matrices.
 func multiply(out, a, b []float64, n int) {
 	clear(out)
 	for i := range n {

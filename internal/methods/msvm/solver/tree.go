@@ -158,7 +158,7 @@ func (t *nodes) invert() {
 	}
 }
 
-// invertBelow does so for the subtree of node k of level 1.
+// invertBelow computes them for the subtree of node k, which is on level 1.
 func (t *nodes) invertBelow(k int) {
 	n := int(t.end[k]) - k
 	t.m.Factor(t.f, 0, k, k+n)
@@ -172,7 +172,7 @@ func (t *nodes) invertBelow(k int) {
 	}
 }
 
-// at returns entry a, b of M^-1.
+// at returns the entry of M^-1 in row a and column b.
 func (t *nodes) at(a, b int32) float64 {
 	k := t.top[a]
 	if k != t.top[b] {
@@ -255,7 +255,7 @@ func (t *nodes) chooses(y, r int32) bool {
 	return r > 0 && a <= y && y < t.end[a] && !(r <= y && y < t.end[r])
 }
 
-// lost returns what an instance without features at leaf y loses, whatever W is.
+// lost returns the loss of an instance without features at leaf y, which does not depend on W.
 func (t *nodes) lost(y int32) (most float64) {
 	if t.form != Paths {
 		return float64(min(t.choices(y), 1))
@@ -462,7 +462,7 @@ func (t *nodes) touch(n int32, by float64) {
 	t.delta[n] += by
 }
 
-// flush adds delta times x_i to v. If invert is set, it adds M^-1 delta times x_i to w instead.
+// flush adds delta x_i to v. If invert is set, it adds M^-1 delta x_i to w instead.
 func (s *Solver) flush(i int, invert bool) {
 	t, moves := s.t, s.moves[:0]
 	for _, n := range t.touched {

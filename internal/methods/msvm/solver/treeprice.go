@@ -7,8 +7,8 @@ import (
 	"taxon/mapper"
 )
 
-// known appends the scores of the path to an instance's leaf, by level, to z. With Paths they are
-// the sums from the top.
+// known appends to z the scores of the nodes on the path to an instance's leaf, by level. With
+// Paths these are the sums of the scores from the top.
 func (s *Solver) known(i int, z []float64) []float64 {
 	t, sum := s.t, 0.0
 	t.follow(s.p.Class[i])

@@ -61,7 +61,7 @@ func (s *vectors) add(i int, moves []move) {
 	}
 }
 
-// scores sets g to the scores of instance i at some classes, and returns that of class y.
+// scores sets g to the scores of instance i at some classes, and returns the score at class y.
 func (s *vectors) scores(i, y int, classes []uint32, g []float64) (own float64) {
 	if s.classStride == 1 {
 		s.scoreAll(i, s.some)
@@ -77,7 +77,7 @@ func (s *vectors) scores(i, y int, classes []uint32, g []float64) (own float64) 
 	return s.product(y, idx, val)
 }
 
-// product returns x.w for a class whose vector is stored on its own, in four partial sums.
+// product returns x.w for a class whose vector is stored on its own. It computes four partial sums.
 func (s *vectors) product(m int, idx []uint32, val []float32) float64 {
 	w := s.w[m*s.classStride:][:s.classStride]
 	a, b, c, d := float64(w[s.width-1]*float64(s.rows.Bias)), 0.0, 0.0, 0.0

@@ -10,8 +10,9 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// priced reports whether a sweep ends with a full pass and hence a certificate. Most of the first do, as their
-// working sets are guesses, then every PriceEvery-th and the one that is expected to reach the tolerance.
+// priced reports whether a sweep ends with a full pass and hence a certificate. Most of the first
+// sweeps do, because their working sets are guesses. Later every PriceEvery-th sweep does, and the
+// sweep that is expected to reach the tolerance.
 func (d *driver) priced(sweep uint32) bool {
 	switch {
 	case sweep == d.Aim:
@@ -26,7 +27,7 @@ func (d *driver) priced(sweep uint32) bool {
 	return d.p.regular(sweep)
 }
 
-// regular reports whether a job without a warm start prices the sweep, whatever its gap.
+// regular reports whether a job without a warm start prices the sweep independently of its gap.
 func (p *Policy) regular(sweep uint32) bool {
 	return sweep <= p.PriceAll || sweep <= p.PriceSecond && sweep%2 == 0 || sweep%p.PriceEvery == 0
 }
@@ -56,7 +57,8 @@ const (
 	stageSolve stage = iota
 	// stageReduce solves for the internals exactly, given the v that stageSolve wrote.
 	stageReduce
-	// stageSafeguard repeats stageReduce with the curvature of families, or makes the internals zero: P rose.
+	// stageSafeguard repeats stageReduce with the curvature of families, or sets the internals to
+	// zero. It follows if P rose.
 	stageSafeguard
 	// stageSet solves the blocks of one independent set and moves the internals of that set.
 	stageSet
@@ -73,7 +75,7 @@ const (
 // phases are the names of the stages as users see them (JobStatus.phase, SweepRecord.phase).
 var phases = [...]string{"solve", "reduce", "guard", "sweep", "price", "certify", "evaluate", "emit", "end"}
 
-// state is what a checkpoint holds of the iteration between two steps. P and D are the primal and
+// state is the iteration between two steps, as a checkpoint holds it. P and D are the primal and
 // the dual objective.
 type state struct {
 	Sweep     uint32  // the current sweep, from 1
@@ -113,7 +115,7 @@ type state struct {
 	StoppedBy   string
 }
 
-// driver is the scalar part of the iteration: it decides which step is next and with which
+// driver is the scalar part of the iteration. It decides which step is next and with which
 // parameters.
 type driver struct {
 	state
@@ -324,7 +326,8 @@ func (d *driver) mapTasks(set int, price bool) method.Tasks {
 	return t
 }
 
-// reduceTasks returns the tasks that move the internals by a rule, or only add up the certificate.
+// reduceTasks returns the tasks that move the internals by a rule or that only add up the
+// certificate.
 func (d *driver) reduceTasks(r Reduce) method.Tasks {
 	r.Beta = d.Beta
 	t := method.Tasks{Op: OpReduce, Items: Ranges, Count: d.ranges(), Params: method.Encode(r), Timed: true,
@@ -445,7 +448,7 @@ func (d *driver) Commit(all []method.Sums) (method.Outcome, error) {
 	return method.Outcome{}, nil
 }
 
-// dropX names the internals' values: those of a step that was not accepted are dropped.
+// dropX names the internals' values, which are dropped if their step was not accepted.
 var dropX = []string{X}
 
 // certifies reports whether the sums of the current step are shares of the certificate.

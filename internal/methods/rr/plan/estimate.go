@@ -15,18 +15,18 @@ import (
 // These are the numbers of the estimate, in bytes unless the comment says otherwise. docs/deploy.md
 // compares the estimates with measurements.
 const (
-	// slotBytesPerFeature is what a slot takes for each feature: the mapper's tile, sixteen
-	// parents, and the walk to them.
+	// slotBytesPerFeature is the memory of a slot for each feature. It includes the mapper's tile,
+	// sixteen parents, and the walk to them.
 	slotBytesPerFeature = 64 + 64 + 16
-	// bytesPerLine is what it takes in addition for each feature that a block needs: v, support and
-	// places.
+	// bytesPerLine is the additional memory of a slot for each feature that a block needs. It
+	// includes v, support and places.
 	bytesPerLine = 138
 	// curveBytesPerLine is the size of the tile of curvatures, with the squared hinge and internals.
 	curveBytesPerLine = 64
 	// slotBytesPerRow is the size of a row's signs.
 	slotBytesPerRow = 2
-	// bytesPerListed is what a block keeps for a row that it visits, and for one that it will visit
-	// next.
+	// bytesPerListed is the memory of a block for a row that it visits and for a row that it will
+	// visit next.
 	bytesPerListed = 240 + 138
 	// listedRows is the most rows that a block lists, as crowded bands are narrowed.
 	listedRows = 64 << 10
@@ -46,11 +46,11 @@ const (
 	bytesPerOverride = 5
 	// bytesPerWeight is the size of an entry of the model.
 	bytesPerWeight = 6
-	// keptPerEntry is the size of an entry of a v_n in memory: feature, float64 sum, curvature, and the room
-	// they grew in.
+	// keptPerEntry is the size of an entry of a v_n in memory. It includes the feature, the float64
+	// sum, the curvature, and spare room.
 	keptPerEntry = 16
-	// keptPerRow is the size of a row of a block's working set: its number, the lanes that visit it and those
-	// with a dual.
+	// keptPerRow is the size of a row of a block's working set. It includes the row's number, the
+	// lanes that visit it and the lanes with a dual.
 	keptPerRow = 8
 	// keptPerDual is the size of a dual in memory, and keptPerOverride the size of a decoded
 	// override.
@@ -191,8 +191,8 @@ const (
 	denseBelow = 1024
 	// denseLanes is the greatest number of lanes that a row is laid out for.
 	denseLanes = 4
-	// denseLane is the bytes of a row and lane: its dual, bound, place and numbers, and its duals of
-	// a pass before.
+	// denseLane is the number of bytes per row and lane. They hold the dual, bound, place and
+	// numbers, and the dual of the pass before.
 	denseLane = 64
 )
 
@@ -306,8 +306,8 @@ const (
 	smoothResult = 3 * 64 // bytes of the new v, per feature
 )
 
-// smoothBytes holds the bytes that differ between trees, which have arrays, and graphs, which have
-// lists.
+// smoothBytes holds the numbers of bytes that differ between trees, which use arrays, and graphs,
+// which use lists.
 type smoothBytes struct {
 	// sent is v and G: float32 and curvature, and float32. In lists each has an index.
 	sent uint64

@@ -27,7 +27,7 @@ import (
 
 func init() { registry.Register(10, Methods...) }
 
-// Methods are the methods of this family: they differ in the loss that they take, and in
+// Methods lists the methods of this family. They differ in the losses that they accept and in
 // whether they use the structure.
 var Methods = []method.Method{named("rr-svm"), named("rr-lr"), named("bsvm"), named("blr")}
 
@@ -70,7 +70,7 @@ func (n named) Options() []method.Option {
 	return all
 }
 
-// all are the options of the whole family, with the method's losses.
+// all returns the options of the whole family, with the losses of the method.
 func (n named) all() []method.Option {
 	loss := method.Loss("hinge", "squared-hinge")
 	if n.logistic() {
@@ -79,8 +79,8 @@ func (n named) all() []method.Option {
 	return slices.Concat([]method.Option{loss}, options)
 }
 
-// Settings are the options that the family's driver and program go by. Methods without a structure have
-// the defaults of the options that tie classes.
+// Settings holds the options that the family's driver and program use. In methods without a
+// structure, the options that tie classes have their defaults.
 type Settings struct {
 	Loss           string  `option:"loss"`
 	C              float64 `option:"C"`
@@ -101,7 +101,7 @@ type Settings struct {
 	InnerEpochs    uint32  `option:"epochs"`
 }
 
-// SettingsOf reads the options of a job.
+// SettingsOf parses the options of a job.
 func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
 	err = method.ReadOptions(o, named(o.GetMethod()).all(), &s)
 	return s, err

@@ -47,28 +47,29 @@ const (
 var sumNames = []method.Sum{{Name: "primal"}, {Name: "dual"}, {Name: "inner_gap"}, {Name: "restart"}, {Name: "moved"},
 	{Name: "support", Count: true}, {Name: "working", Count: true}, {Name: "visits", Count: true}}
 
-// Map holds the parameters of OpMap: the block's terminals are solved with their parents at y = x +
+// Map holds the parameters of OpMap. The block's terminals are solved with their parents at y = x +
 // Beta (x - previous x).
 type Map struct {
-	// Epochs is the least number of inner epochs. With 0 there is only the full pass.
+	// Epochs is the least number of inner epochs. If it is 0, there is only the full pass.
 	Epochs uint32 `json:",omitempty"`
 	// MaxEpochs is the greatest number of inner epochs.
 	MaxEpochs uint32 `json:",omitempty"`
-	// InnerGap is the absolute inner gap per terminal to aim at. With 0 epochs alone count.
+	// InnerGap is the absolute inner gap per terminal to aim at. If it is 0, only the number of
+	// epochs counts.
 	InnerGap float64 `json:",omitempty"`
-	// InnerShare applies to the logistic loss without an InnerGap: a terminal's gap is to be at
-	// this share of its own loss.
+	// InnerShare applies to the logistic loss if InnerGap is 0. The target for a terminal's gap is
+	// then this share of its own loss.
 	InnerShare float64 `json:",omitempty"`
-	// Price asks for a full pass: the sums of the certificate and new working sets.
+	// Price requests a full pass, which gives the sums of the certificate and new working sets.
 	Price bool `json:",omitempty"`
-	// Precise asks for a descent in float64.
+	// Precise requests a descent in float64.
 	Precise bool `json:",omitempty"`
 	// Band is the width of the band of margins from which pricing draws the working set.
 	Band float64 `json:",omitempty"`
 	// Beta is the momentum.
 	Beta float64 `json:",omitempty"`
-	// Share is the share of the logistic loss's bound of the curvature that contributions report. 0
-	// stands for all of it.
+	// Share is the share of the curvature's bound that contributions report, with the logistic
+	// loss. Zero stands for the whole bound.
 	Share float64 `json:",omitempty"`
 }
 
@@ -85,19 +86,19 @@ type Reduce struct {
 	Set      uint32  `json:",omitempty"`
 	Damping  float64 `json:",omitempty"`
 	Follower float64 `json:",omitempty"`
-	// Certify asks for the float64 sums of the certificate.
+	// Certify requests the float64 sums of the certificate.
 	Certify bool    `json:",omitempty"`
 	Beta    float64 `json:",omitempty"`
 }
 
-// Emit holds the parameters of OpEmitMap and OpEmitReduce: the weights are those at
-// y = x + Beta (x - previous x).
+// Emit holds the parameters of OpEmitMap and OpEmitReduce. The written weights are at y = x + Beta
+// (x - previous x).
 type Emit struct {
 	Beta float64 `json:",omitempty"`
 }
 
-// Plan is a problem cut into blocks and feature ranges: method.Plan.Detail. Nodes have the numbers
-// of taxonomy.Tree.
+// Plan is a problem divided into blocks and feature ranges. It is the content of
+// method.Plan.Detail. Nodes have the numbers of taxonomy.Tree.
 type Plan struct {
 	// BlockTerminals lists the terminals of all blocks, one block after the other. Block b holds
 	// BlockTerminals[BlockBegin[b]:BlockBegin[b+1]].

@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	// blockTerminals is the width of the mapper's interleaved tiles: one cache line of
-	// float32 holds a feature of this many classes.
+	// blockTerminals is the width of the mapper's interleaved tiles. One cache line of float32
+	// holds a feature of this many classes.
 	blockTerminals = 16
 	// groupTerminals bounds what a mapper reads of the internals. A range's internals are written
 	// group by group, so a block reads only the groups near it.
 	groupTerminals = 4096
-	// KeptGroups is the number of groups whose internals a worker keeps. Its blocks lie in few
-	// groups, one after the other; further ones are of blocks that it takes over from other workers.
+	// KeptGroups is the number of groups whose internals a worker keeps. A worker's blocks are in a
+	// few adjacent groups. It needs further groups for blocks that it takes over from other
+	// workers.
 	KeptGroups = 3
 )
 
@@ -61,7 +62,7 @@ func terminalsByFamily(tree *taxonomy.Tree) []uint32 {
 	return out
 }
 
-// byPull cuts a graph's terminals where the number of neighbours changes: the terminals
+// byPull divides a graph's terminals where the number of neighbours changes, because the terminals
 // of a block share K = C/S_n. On a tree S_n is 1 everywhere.
 func byPull(tree *taxonomy.Tree, terminals []uint32) [][]uint32 {
 	if !tree.IsGraph() {
@@ -139,8 +140,8 @@ const (
 	// smoothRangeWork is the same for the logistic loss, whose v are dense. It is smaller because
 	// each slot holds a range's vectors, contributions and systems.
 	smoothRangeWork = 1_600_000
-	// spread is the number of terminals in whose support a nonzero is expected. Rows serve their
-	// own classes, and as near negatives about this many others.
+	// spread is the number of terminals in whose support a nonzero is expected. A row serves its
+	// own classes, and is a near negative of about this many others.
 	spread = 10
 	// featureWork is the cost of eliminating a feature, in addition to its v entries.
 	featureWork = 4
@@ -209,7 +210,8 @@ func workBuckets(data *taxonv1.Data, terminals float64) []bucket {
 	return out
 }
 
-// countBuckets lists the buckets of data's cumulative counts; without counts, one bucket.
+// countBuckets lists the buckets of the data's cumulative counts. Without counts it returns a
+// single bucket.
 func countBuckets(data *taxonv1.Data) []bucket {
 	features, cumulative := uint32(data.GetFeatures()), data.GetFeatureCountsLog()
 	if len(cumulative) == 0 {

@@ -68,8 +68,8 @@ type Policy struct {
 	WarmPriced uint32
 
 	// WarmDuals says that a warm start may give the terminals duals to begin at, so that the fields
-	// named Warm apply. The logistic loss has no sparse duals: its v is taken over, and its sweeps
-	// follow the rules for a job from nothing.
+	// named Warm apply. The logistic loss has no sparse duals. A warm start takes over its v
+	// instead, and its sweeps follow the rules for a job without a warm start.
 	WarmDuals bool
 
 	// AimShare is the share of the tolerance that an extrapolated gap must fall below for its sweep
@@ -151,8 +151,8 @@ type Policy struct {
 	// choice.
 	SlowShare float64
 
-	// SlowFrom is the sweep after which MaxEpochs may double: that of RoughSweeps, whose descents
-	// are short on purpose.
+	// SlowFrom is the sweep after which MaxEpochs may double. It is the last of RoughSweeps, whose
+	// descents are short on purpose.
 	SlowFrom uint32
 
 	// WarmEpochs is the most epochs in the first sweep of a warm start. Duals recovered from

@@ -7,7 +7,7 @@ import (
 )
 
 // certify makes the sums of a priced sweep the last certificate, and adapts the inner solves to it.
-// It is an error if P or the gap is not finite.
+// It returns an error if P or the gap is not finite.
 func (d *driver) certify() error {
 	// Without a bound, the gap that inner solves aim at follows from their own gaps.
 	if d.noBound {
@@ -113,7 +113,7 @@ func (d *driver) stop() bool {
 	return true
 }
 
-// primalSettled reports whether P has all but stopped falling, in a job without a bound.
+// primalSettled reports whether P hardly falls any more, in a job without a bound.
 func (d *driver) primalSettled() bool {
 	if d.Sweep < d.MarkSweep+d.p.NoBoundSweeps {
 		return false

@@ -35,8 +35,8 @@ type cached struct {
 	err   error
 }
 
-// get returns the vectors of a group under key: the current ones or, if back is 1, the previous
-// ones. load is called if they are not cached, by one caller at a time. When current vectors
+// get returns the vectors of a group under key. These are the current ones or, if back is 1, the
+// previous ones. If they are not cached, one caller at a time calls load. When current vectors
 // arrive, the old current ones become the previous ones.
 func (c *vectorCache) get(ctx context.Context, group int, back uint32, key string, load func() (*reducer.Internals,
 	error)) (*reducer.Internals, error) {

@@ -272,7 +272,7 @@ func decodeVectors(b []byte, nodes int, lo, hi uint32) (*reducer.Vectors, error)
 	return v, decodeVectorsInto(v, b, nodes, lo, hi)
 }
 
-// decodeVectorsInto is like decodeVectors, but uses the memory of v.
+// decodeVectorsInto does what decodeVectors does, in the memory of v.
 func decodeVectorsInto(v *reducer.Vectors, b []byte, nodes int, lo, hi uint32) error {
 	d := codec.Decoder{B: b}
 	d.Format(formatVectors)

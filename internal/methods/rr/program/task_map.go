@@ -17,8 +17,8 @@ import (
 	"taxon/worker/program"
 )
 
-// solve runs a MAP task: it reads the block's state and its parents' vectors, solves
-// the sixteen subproblems and writes the new state and the contributions.
+// solve runs a MAP task. It reads the block's state and its parents' vectors, solves the sixteen
+// subproblems and writes the new state and the contributions.
 func (k *task) solve(ctx context.Context, s *scratch) (method.Sums, error) {
 	var m params.Map
 	number, err := k.item(params.Blocks, len(k.job.groupOf), &m)

@@ -17,7 +17,7 @@ import (
 // contributionBatch bounds the number of blocks whose values are read in one call.
 const contributionBatch = 256
 
-// reduce runs a REDUCE task: it updates the internals over one feature range.
+// reduce runs a REDUCE task, which updates the internals over one feature range.
 func (k *task) reduce(ctx context.Context, s *scratch) (method.Sums, error) {
 	var r params.Reduce
 	number, err := k.item(params.Ranges, len(k.job.ranges())-1, &r)
@@ -72,7 +72,7 @@ func figuresOf(sums reducer.Sums) method.Sums {
 	}
 }
 
-// reduceDense is like reduce, for dense vectors.
+// reduceDense does what reduce does, for dense vectors.
 func (k *task) reduceDense(ctx context.Context, s *scratch, t reducer.Task) (method.Sums, error) {
 	in, err := k.denseContributions(ctx, t)
 	if err != nil {
@@ -101,7 +101,7 @@ func (k *task) reduceDense(ctx context.Context, s *scratch, t reducer.Task) (met
 	return figuresOf(sums), k.Put(ctx, values, nil)
 }
 
-// rangeGrid is like rangeVector, for dense vectors.
+// rangeGrid does what rangeVector does, for dense vectors.
 func (k *task) rangeGrid(ctx context.Context, back uint32, t reducer.Task) (*reducer.Grid, error) {
 	nodes, width := len(k.job.forest.Parent), int(t.Hi-t.Lo)
 	at := k.Own(params.X, back)
@@ -216,7 +216,7 @@ func (k *task) senders() ([]taxonv1.Place, error) {
 	return places, nil
 }
 
-// denseContributions is like contributions, for dense ones.
+// denseContributions does what contributions does, for dense contributions.
 func (k *task) denseContributions(ctx context.Context, t reducer.Task) (in []contribution.Dense, err error) {
 	places, err := k.senders()
 	if err != nil {

@@ -13,11 +13,12 @@ import (
 	"taxon/worker/program"
 )
 
-// WarmStart returns the values with which a job begins: those of the internals, one per range and
-// group, and on a tree those of the blocks. A block of the logistic loss begins at v = w -
-// w_parent; a block of a hinge begins at duals that match the weights (dualSeeder). It takes the
-// memory of the sparse weights of the internals, the dense vectors of a block, and the duals. With
-// a hinge it takes the time of one pass over all rows, which scores them.
+// WarmStart returns the values with which a job begins. They are the values of the internals, one
+// per range and group, and on a tree also the values of the blocks. A block of the logistic loss
+// begins at v = w - w_parent; a block of a hinge begins at duals that match the weights
+// (dualSeeder). It takes the memory of the sparse weights of the internals, the dense vectors of a
+// block, and the duals. With a hinge it takes the time of one pass over all rows, which scores
+// them.
 func (j *job) WarmStart(ctx context.Context, from program.InitialWeights) (values []store.Value, families []string,
 	err error) {
 	full := j.seedVectors(from)

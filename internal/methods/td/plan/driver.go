@@ -26,8 +26,9 @@ type state struct {
 	Dual      []float64
 }
 
-// driver has two steps: it solves all problems, and writes their weights. A job that is resumed
-// with other stopping criteria solves its problems again, because only the weights are kept.
+// driver has two steps. The first solves all problems, and the second writes their weights. A job
+// that is resumed with other stopping criteria solves its problems again, because only the weights
+// are kept.
 type driver struct {
 	state
 	plan      *Plan

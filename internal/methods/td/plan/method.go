@@ -43,7 +43,7 @@ const (
 	HRLS = "h-rls"
 )
 
-// Method is the coordinator's side of td. Methods lists those of all three methods.
+// Method is the coordinator's side of a method of this package. Methods lists all three.
 var (
 	Method  method.Method = td{Name}
 	Methods               = []method.Method{Method, td{HSVM}, td{HRLS}}
@@ -90,7 +90,7 @@ func (m td) Options() []method.Option {
 var options = []method.Option{method.Loss("hinge", "squared-hinge"), method.Cost, method.Bias, method.Families,
 	method.PositiveWeight, method.GapWanted}
 
-// Settings are the options that the driver and the program go by. Ridge regressions have no loss to
+// Settings holds the options that the driver and the program use. Ridge regressions have no loss to
 // choose, and ignore PositiveWeight.
 type Settings struct {
 	Loss           string  `option:"loss"`
@@ -101,7 +101,7 @@ type Settings struct {
 	MaxSweeps      uint32  `option:"max-sweeps"`
 }
 
-// SettingsOf reads the options of a job.
+// SettingsOf parses the options of a job.
 func SettingsOf(o *taxonv1.Options) (s Settings, err error) {
 	err = method.ReadOptions(o, options, &s)
 	return s, err

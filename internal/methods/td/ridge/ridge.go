@@ -89,7 +89,7 @@ func (s *Solver) score(i int, w []float64) float64 {
 	return sum
 }
 
-// add sets w += by x_i.
+// add adds by x_i to w.
 func (s *Solver) add(i int, by float64, w []float64) {
 	index, value := s.p.X.Row(i)
 	for k, f := range index {
@@ -112,8 +112,8 @@ func (s *Solver) times(v, out []float64) {
 	}
 }
 
-// Result is a target's weights in float32, the bias last, and its certificate: P at these weights,
-// and D at the duals of the weights before rounding.
+// Result holds a target's weights in float32, with the bias last, and its certificate. P is
+// computed at these weights, and D at the duals of the weights before rounding.
 type Result struct {
 	mapper.Override
 	Primal, Dual float64
