@@ -4,5 +4,5 @@ package secure
 
 import "os"
 
-// checkPrivate knows no permissions here.
+// checkPrivate accepts every file, because this system has no permissions that it knows.
 func checkPrivate(string, os.FileInfo) error { return nil }
