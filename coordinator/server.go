@@ -333,14 +333,14 @@ func (s *Server) heartbeat(e machine.Event) reply {
 	return r
 }
 
-// stepNow is step without waiting for the journal.
+// stepNow does what step does, but does not wait for the journal.
 func (s *Server) stepNow(events ...machine.Event) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stepLocked(events...)
 }
 
-// stepLocked is stepNow for a caller that holds mu.
+// stepLocked does what stepNow does, for a caller that holds mu.
 func (s *Server) stepLocked(events ...machine.Event) (r reply) {
 	if s.broken != nil {
 		return reply{err: s.broken}

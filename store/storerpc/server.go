@@ -394,7 +394,8 @@ const defaultStall = time.Minute
 // turns says which side of a stream must act. It is odd while that is the other side.
 type turns struct{ atomic.Uint64 }
 
-// other makes a call that waits for the other side, and marks the time of waiting for watch.
+// other makes a call that waits for the other side. It counts a turn before the call and one after
+// it.
 func (t *turns) other(call func() error) error {
 	t.Add(1)
 	defer t.Add(1)

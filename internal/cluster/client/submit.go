@@ -48,7 +48,8 @@ func CheckID(id string) error {
 	return nil
 }
 
-// uploadTries is how often data are uploaded again if the coordinator drops them at once.
+// uploadTries is the largest number of uploads for one submission. Data are uploaded again if the
+// collector drops them just before the job is accepted.
 const uploadTries = 3
 
 // Submit uploads the data and submits the job. It returns the job's id.

@@ -298,7 +298,8 @@ func OwnKeys(st *taxonv1.JobStatus) map[string]json.RawMessage {
 	return own
 }
 
-// CapsBefore returns the limits on sweeps and time that a job had earlier, oldest first.
+// CapsBefore returns the stopping criteria that a job had earlier (gap, sweeps and time), oldest
+// first.
 func CapsBefore(st *taxonv1.JobStatus) (out []model.PastCaps) {
 	for _, c := range st.GetCapsBefore() {
 		out = append(out, model.PastCaps{Sweep: int(c.GetSweep()), Gap: c.GetGap(), MaxSweeps: int(c.GetMaxSweeps()),
