@@ -253,7 +253,7 @@ func (s *Server) statusOf(job string) (*taxonv1.JobStatus, error) {
 	return st, err
 }
 
-// errClosing refuses calls of a server that is being closed.
+// errClosing is the error of calls to a server that is being closed.
 var errClosing = errors.New("the coordinator is closing")
 
 // rpcError gives an error its gRPC code.
@@ -278,12 +278,12 @@ func rpcError(err error) error {
 	return status.Error(code, err.Error())
 }
 
-// maxAvoided bounds the ids that are skipped for one job.
+// maxAvoided is the largest number of ids that are skipped for one job.
 const maxAvoided = 10000
 
 // reserve asks the checkpointer whether it can save a job under the id that was asked for or, if
-// none was, under the next free one. avoid are the ids that could not be used. The caller calls
-// confirm when the job was accepted.
+// none was, under the next free one. avoid lists the ids that could not be used. The caller calls
+// confirm once the job is accepted.
 func (s *Server) reserve(ctx context.Context, id string,
 	state []byte) (avoid []string, confirm func() error, err error) {
 	c, ok := s.config.Checkpointer.(Reserver)

@@ -96,8 +96,8 @@ func (s *Server) Shards() ([]*taxonv1.Shard, uint64) {
 	return s.machine.Shards()
 }
 
-// Healthy returns nil if the server works, and otherwise why not: its journal failed, or it was
-// closed.
+// Healthy returns nil if the server works. Otherwise it returns the reason: its journal failed, or
+// the server was closed.
 func (s *Server) Healthy() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// compactBytes is the size of the journal, in bytes, at which it is replaced by a snapshot. It is
-// about the records of some thousand tasks.
+// compactBytes is the size of the journal, in bytes, at which it is replaced by a snapshot. The
+// records of some thousand tasks have about this size.
 const compactBytes = 4 << 20
 
 // tickEvery bounds how late an expired lease or the end of a job's time is noticed.
@@ -110,8 +110,8 @@ type Config struct {
 	// store. A nil Failed drops them.
 	Failed func(error)
 
-	// Notice is called with each event of the machine, in order and a little later, so that a slow
-	// log delays no call. A nil Notice drops them.
+	// Notice is called with each event of the machine, in order. It is called a little after the
+	// event, so that a slow log delays no call. A nil Notice drops them.
 	Notice func(machine.Notice)
 }
 
@@ -202,7 +202,7 @@ type (
 )
 
 // Close stops the clock and the effects, ends waiting calls and closes the journal. It does not end
-// jobs: the next server continues them from the journal.
+// jobs, because the next server continues them from the journal.
 func (s *Server) Close() error {
 	var err error
 	s.closing.Do(func() {
@@ -251,7 +251,7 @@ func (s *Server) State(id string) (state []byte, steps []uint32, err error) {
 	return s.machine.State(id)
 }
 
-// rebuild brings the machine to where the journal ends.
+// rebuild brings the machine to the state in which the journal ends.
 func (s *Server) rebuild() error {
 	if s.config.Snapshot != nil {
 		if err := s.machine.LoadSnapshot(s.config.Snapshot); err != nil {
@@ -323,8 +323,8 @@ func (s *Server) step(events ...machine.Event) reply {
 	return r
 }
 
-// heartbeat is step for a sign of life. Its answer waits for its own records only, and most have
-// none. So a slow journal does not delay the caller's next sign of life.
+// heartbeat does what step does, for a member's sign of life. Its answer waits for its own records
+// only, and most have none. So a slow journal does not delay the caller's next sign of life.
 func (s *Server) heartbeat(e machine.Event) reply {
 	r := s.stepNow(e)
 	if err := s.sync(r.own); err != nil {
@@ -333,14 +333,14 @@ func (s *Server) heartbeat(e machine.Event) reply {
 	return r
 }
 
-// stepNow is step without waiting for the journal.
+// stepNow does what step does, but does not wait for the journal.
 func (s *Server) stepNow(events ...machine.Event) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stepLocked(events...)
 }
 
-// stepLocked is stepNow for a caller that holds mu.
+// stepLocked does what stepNow does, for a caller that holds mu.
 func (s *Server) stepLocked(events ...machine.Event) (r reply) {
 	if s.broken != nil {
 		return reply{err: s.broken}
@@ -453,7 +453,7 @@ func (s *Server) repeat(do func()) {
 	}
 }
 
-// advanceClock sends the machine the time. It does not wait for the journal, so silent members are
+// advanceClock tells the machine the time. It does not wait for the journal, so silent members are
 // noticed however slow the journal is.
 func (s *Server) advanceClock() {
 	s.mu.Lock()
@@ -461,7 +461,7 @@ func (s *Server) advanceClock() {
 	s.stepLocked(machine.Time{Pending: s.written - s.durable})
 }
 
-// flushJournal makes the records durable that no call waits for, and keeps the journal short.
+// flushJournal makes durable the records for which no call waits, and keeps the journal short.
 func (s *Server) flushJournal() {
 	s.mu.Lock()
 	last := s.written

@@ -15,9 +15,9 @@ import (
 const (
 	// leaseWait is how long a Lease call waits at most, whatever its deadline.
 	leaseWait = 20 * time.Second
-	// leaseMargin is the time before its deadline at which a Lease call answers.
+	// leaseMargin is how long before its deadline a Lease call answers.
 	leaseMargin = 50 * time.Millisecond
-	// maxBatch bounds the tasks that a slot is given together.
+	// maxBatch is the largest number of tasks that a slot is given together.
 	maxBatch = 64
 	// drainPause delays the answer to a drained worker that still asks for tasks.
 	drainPause = 200 * time.Millisecond
@@ -146,7 +146,7 @@ func reportOf(worker string, r *taxonv1.ReportRequest) machine.Report {
 	}
 }
 
-// lostPlaces returns the places of lost values.
+// lostPlaces returns where the lost values were.
 func lostPlaces(refs []*taxonv1.Ref) []taxonv1.Place {
 	var out []taxonv1.Place
 	for _, r := range refs {

@@ -90,8 +90,8 @@ func (d *descent[T]) compact(t *dualSolver) {
 	d.order = kept
 }
 
-// crowded reports whether the tile is faster than going lane by lane, as many of the running lanes
-// visit each row.
+// crowded reports whether the tile is faster than going lane by lane, because many of the running
+// lanes visit each row.
 func (d *descent[T]) crowded(t *dualSolver, running uint16) bool {
 	looks := 0
 	for _, k := range d.order {
@@ -105,7 +105,7 @@ func (d *descent[T]) onTile(w [][Lanes]T, visit func(*visitArgs[T])) {
 	d.w, d.last, d.features, d.visit = &w[0], &w[len(w)-1], len(w), visit
 }
 
-// setConstants spreads the bias and each lane's C over the kernel's argument.
+// setConstants copies the bias and each lane's C into the kernel's argument.
 func (d *descent[T]) setConstants(t *dualSolver) {
 	for l := range Lanes {
 		d.bias[l] = T(t.p.Bias)
@@ -114,7 +114,7 @@ func (d *descent[T]) setConstants(t *dualSolver) {
 	}
 }
 
-// constants returns C and 1/(2C) as kernels take them. The hinge has no use for the second.
+// constants returns C and 1/(2C) as kernels take them. Kernels of the hinge ignore the second.
 func constants[T real](loss Loss, c float64) (bound, soft T) {
 	if loss == SquaredHinge {
 		return T(c), T(1 / (2 * c))
@@ -137,7 +137,7 @@ func (d *descent[T]) weigh(t *dualSolver, k uint32) {
 }
 
 // shrinkBounds returns the bounds of the next epoch, given the largest and the smallest projected
-// gradient of this one. Without a gradient of a sign there is no bound on that side.
+// gradient of this one. If no gradient has a sign, the bound on that side is infinite.
 func shrinkBounds[T real](largest, smallest T) (upper, lower T) {
 	if upper, lower = largest, smallest; upper <= 0 {
 		upper = T(math.Inf(1))

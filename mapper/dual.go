@@ -10,9 +10,9 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// dualSolver is what the solvers of both hinge losses share: duals over a working list, the
-// descents that improve them, and the full pass that certifies them. It takes 64 bytes a feature,
-// 138 more a line, and for each visited row 240 bytes and 4 an entry.
+// dualSolver is the part that the solvers of both hinge losses share: the duals over a working
+// list, the descents that improve them, and the full pass that certifies them. It takes 64 bytes
+// per feature, 138 more per line, 240 bytes per visited row, and 4 per entry of a visited row.
 type dualSolver struct {
 	tile
 	// list is the working list.
@@ -45,7 +45,7 @@ type dualSolver struct {
 	chunk *[scoreChunk][Lanes]float32
 }
 
-// list is a working list: rows, ascending, with their lanes, signs and duals.
+// list is a working list. It holds rows in ascending order, each with its lanes, signs and duals.
 type list struct {
 	rows []uint32
 	// work is the mask of the lanes that visit each row.
@@ -79,7 +79,7 @@ func newDualSolver(p *Problem) dualSolver {
 	}
 }
 
-// open begins a block: it lists the rows to visit with their lanes, signs and duals.
+// open begins a block. It lists the rows to visit, with their lanes, signs and duals.
 func (t *dualSolver) open(b *Block, warm *State) {
 	t.tile.open(b)
 	t.list.clear()
@@ -122,7 +122,8 @@ func (t *dualSolver) open(b *Block, warm *State) {
 	t.v, t.support = resized(t.v, t.lines.n), resized(t.support, t.lines.n)
 }
 
-// scatterDuals copies the state's duals into the listed rows, a superset of its rows.
+// scatterDuals copies the duals of a state into the listed rows, which include all rows of the
+// state.
 func (t *dualSolver) scatterDuals(warm *State) {
 	at, k := 0, 0
 	for j, i := range warm.Rows {
@@ -137,13 +138,13 @@ func (t *dualSolver) scatterDuals(warm *State) {
 	}
 }
 
-// close leaves the solver clean for the next block.
+// close clears the solver for the next block.
 func (t *dualSolver) close() {
 	t.tile.close()
 	t.clearV()
 }
 
-// clearV zeroes v and the support where they are not zero.
+// clearV sets v and the marks of the support to zero, visiting only entries that are not zero.
 func (t *dualSolver) clearV() {
 	for _, line := range t.touched {
 		t.v[line] = [Lanes]float64{}
@@ -202,7 +203,8 @@ func liveLanes(duals *[Lanes]float64) (live uint16) {
 	return live
 }
 
-// roundDuals copies the duals for a descent in float32. They stay within the box.
+// roundDuals copies the duals, rounded to float32, for a descent in that arithmetic. The rounded
+// duals stay within the box [0, C].
 func (t *dualSolver) roundDuals() {
 	t.duals = slices.Grow(t.duals[:0], len(t.a))[:len(t.a)]
 	clear(t.duals)
@@ -214,14 +216,14 @@ func (t *dualSolver) roundDuals() {
 	}
 }
 
-// startWeights sets the float32 tile of a descent to y + v. It adds v up in float32; rebuild sums
-// the result of the descent again in float64.
+// startWeights sets the float32 tile of a descent to y + v. It computes v in float32. After the
+// descent, rebuild computes v again in float64.
 func (t *dualSolver) startWeights(w [][Lanes]float32) {
 	t.spreadParents(w, t.needed)
 	t.addList(w)
 }
 
-// addList adds the listed rows to a tile, each times its duals.
+// addList adds to a tile the listed rows, each multiplied by its signed duals.
 func (t *dualSolver) addList(w [][Lanes]float32) {
 	for from := 0; from < len(t.refs); from += visitRowsAtMost {
 		*t.start = startArgs{
@@ -305,8 +307,8 @@ func (t *dualSolver) fillWeights() {
 	}
 }
 
-// result collects what a solve returns. curvature gives the code of a parent's lanes with support
-// on a touched line.
+// result collects what a solve returns. curvature returns the code for those lanes of a parent that
+// have support on a given line.
 func (t *dualSolver) result(sums Sums, priced bool, curvature func(line uint32, lanes uint16) uint8) *Result {
 	r := &Result{Contributions: t.contributions(curvature), State: t.save(priced), Sums: sums}
 	for k := range r.State.Rows {
@@ -341,8 +343,8 @@ func (t *dualSolver) save(priced bool) State {
 	return s
 }
 
-// contributions collects, parent by parent, what the internals' solve needs. It zeroes v on the
-// way, while its lines are in the cache.
+// contributions collects, parent by parent, what the solve for the internals needs. It also sets v
+// to zero, while the lines of v are in the cache.
 func (t *dualSolver) contributions(curvature func(line uint32, lanes uint16) uint8) []contribution.Contribution {
 	lanesOf, _ := t.slotLanes()
 	t.sent = t.sent[:0]

@@ -54,8 +54,8 @@ func (h *hingeSolver) Solve(ctx context.Context, b *Block, warm *State, o Option
 // with their sum.
 var roundingBias = [...]float64{0, 0x1p-24, 0x1p-23, 0x1p-22, 0x1p-21, 0x1p-20, 0x1p-19, 0x1p-18, 0x1p-17, 0x1p-16}
 
-// ValidRounding reports whether all of the state's roundings exist. It checks a state that was
-// read.
+// ValidRounding reports whether every rounding of the state is an index into roundingBias. It is
+// called for a state that was read from the store.
 func (s *State) ValidRounding() bool {
 	for _, c := range s.Rounding {
 		if int(c) >= len(roundingBias) {
@@ -75,8 +75,8 @@ func weight(y float32, v float64, rounding uint8) float32 {
 	return float32(w+float64(w*roundingBias[rounding])) + 0
 }
 
-// chooseRounding sets each lane's rounding to the one with the least primal over the listed rows,
-// the first of equals. It is a choice of W alone: duals and D stay as they are.
+// chooseRounding chooses for each lane the rounding with the least primal over the listed rows. Of
+// equal ones it takes the first. The choice changes W alone and leaves the duals and D as they are.
 func (h *hingeSolver) chooseRounding() {
 	var best [Lanes]float64
 	var choice [Lanes]uint8
@@ -95,7 +95,8 @@ func (h *hingeSolver) chooseRounding() {
 	h.rounding = choice
 }
 
-// lanePrimals returns 1/2 ||w-y||^2 + C sum loss of each lane over the listed rows.
+// lanePrimals returns, for each lane, 1/2 ||w-y||^2 + C times the sum of the losses of the listed
+// rows.
 func (h *hingeSolver) lanePrimals() (cost [Lanes]float64) {
 	for l, e := range h.edges() {
 		cost[l] = e / 2

@@ -35,7 +35,7 @@ type Kernel struct {
 	spread  func(*spreadArgs)
 }
 
-// byLoss holds the visits of the hinge and of the squared hinge.
+// byLoss holds the visiting loops for the hinge and for the squared hinge.
 type byLoss[T real] [2]func(*visitArgs[T])
 
 // goKernel is the implementation that every other one must equal to the bit.

@@ -2,5 +2,5 @@
 
 package mapper
 
-// native returns no kernels: this CPU has Go's alone.
+// native returns no kernels, because on this CPU there is only the kernel in Go.
 func native() []Kernel { return nil }

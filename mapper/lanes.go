@@ -12,12 +12,13 @@ import (
 // much as all sixteen. On such rows it is cheaper to go through each lane's rows alone, sixteen
 // features at a time.
 const (
-	// denseColumns is the greatest number of columns, the bias's among them.
+	// denseColumns is the greatest number of columns for which descents go lane by lane. It counts
+	// the column of the bias.
 	denseColumns = 1024
 	// tileEpochs is the number of epochs on the tile before the change. Rows that are shrunk away
 	// in them need not be laid out.
 	tileEpochs = 4
-	// crowdedLanes is the number of lanes per row from which the tile is faster.
+	// crowdedLanes is the mean number of lanes that visit a row from which the tile is faster.
 	crowdedLanes = 4
 	// laneGroup is the number of lanes that descend together, in one random order: visits of
 	// different lanes do not wait for each other, and the rows of more lanes would not stay in the
@@ -253,11 +254,11 @@ func (n *laneDescent[T]) beyond(i uint32, way T) {
 	}
 }
 
-// laneThen is what extrapolate remembers of a row: its dual at the end of the pass before, and at
-// the start of the last pass.
+// laneThen holds two earlier duals of a row, which extrapolate needs: the dual at the end of the
+// previous pass, and the dual at the start of the last pass.
 type laneThen[T real] struct{ end, start T }
 
-// drop removes the rows of lanes that have ended.
+// drop removes the rows of those lanes that have ended.
 func (n *laneDescent[T]) drop(done uint16) {
 	if done == 0 {
 		return
@@ -271,7 +272,7 @@ func (n *laneDescent[T]) drop(done uint16) {
 	n.order = kept
 }
 
-// keep copies the duals back to the working list's.
+// keep copies the duals back into the working list.
 func (n *laneDescent[T]) keep(t *dualSolver, dual [][Lanes]T) {
 	for i, from := range n.from {
 		if a := &dual[from>>4][from&15]; *a != n.row[i].dual {

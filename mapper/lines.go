@@ -6,9 +6,10 @@ import (
 	"unsafe"
 )
 
-// lines says which features the tiles of a block have lines for: those of its listed rows,
-// ascending, and the bias. So a block works on memory that lies close together, and takes only as
-// much as it needs. Where most features are needed, every feature has a line, which is cheaper.
+// lines lists the features that have a line in the tiles of a block: the features of its listed
+// rows, in ascending order, and the bias. So a block works on memory that lies close together, and
+// takes only as much as it needs. Where most features are needed, every feature has a line, which
+// is cheaper.
 type lines struct {
 	// n is the number of lines.
 	n int

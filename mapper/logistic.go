@@ -11,8 +11,9 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// logisticSolver solves blocks with the logistic loss. It takes 448 bytes a feature and 256 bytes a
-// row more than the tile, and another 448 a feature and 258 a row for the near rows.
+// logisticSolver solves blocks with the logistic loss. In addition to the tile, it takes 448 bytes
+// per feature and 256 bytes per row. The near rows take another 448 bytes per feature and 258 bytes
+// per row.
 type logisticSolver struct {
 	tile
 	// loops are the loops over tiles and rows for this CPU.
@@ -52,15 +53,16 @@ func newLogisticSolver(p *Problem) *logisticSolver {
 // These constants determine the steps of Newton's method for the logistic loss. They change the
 // path, never the optimum.
 const (
-	// conjugateSteps and conjugateShare end the conjugate gradients of a step, by their number
-	// and by the residual's share of the gradient.
+	// conjugateSteps and conjugateShare end the conjugate gradients of a Newton step.
+	// conjugateSteps bounds their number, and conjugateShare is the length of the residual, as a
+	// share of the gradient's, at which they end.
 	conjugateSteps = 12
 	conjugateShare = 0.1
 	// sufficient is Armijo's constant, and halvings bounds the line search.
 	sufficient = 1e-4
 	halvings   = 20
-	// unseen is the share of P below which a predicted decrease is lost in float32's rounding, so
-	// that the line search accepts the step.
+	// unseen is a share of P. A smaller predicted decrease is lost in the rounding of float32, so
+	// the line search accepts such a step.
 	unseen = 1e-6
 	// smallShare is the share of the loss up to which 1/2 ||f'||^2 is small; see small.
 	smallShare = 0.5
@@ -140,7 +142,7 @@ func (e *logisticSolver) Solve(ctx context.Context, b *Block, warm *State, o Opt
 	return res, nil
 }
 
-// fillSmooth sets the tile w = y + v, rounded once.
+// fillSmooth sets the tile to w = y + v, rounded once.
 func (e *logisticSolver) fillSmooth() {
 	e.fillParents()
 	all := ones(1<<Lanes - 1)
@@ -170,8 +172,8 @@ func (e *logisticSolver) gradients(o Options, epoch int) (small [Lanes]float64) 
 	return small
 }
 
-// newtonStep solves (I + X' D X) d = r by conjugate gradients, each lane until its own residual is
-// small.
+// newtonStep solves (I + X' D X) d = r by conjugate gradients. Each lane ends when its own residual
+// is small.
 func (e *logisticSolver) newtonStep(sums *Sums) {
 	for f := range e.dir {
 		e.dir[f], e.d[f] = e.r[f], [Lanes]float32{}
@@ -182,7 +184,7 @@ func (e *logisticSolver) newtonStep(sums *Sums) {
 	e.system.solve(e, e.running, e.gradient, sums)
 }
 
-// system is (I + X' D X) d = r for conjugate gradients, without a preconditioner.
+// system is the system (I + X' D X) d = r for conjugate gradients without a preconditioner.
 type system struct {
 	conjugate.Gradients
 	e *logisticSolver
@@ -335,7 +337,7 @@ func (e *logisticSolver) addAll(x *sparse.Matrix, tile, coef [][Lanes]float32, s
 	sums.Visits += (x.NNZ + int64(x.Rows)) * Lanes
 }
 
-// rows is what is kept of all rows, or of the near ones.
+// rows holds the scores, duals and curvatures of all rows, or of the near ones.
 type rows struct {
 	// scores are w.x, move is step.x, coef is y a, and curve is C p (1-p).
 	scores, move, coef, curve [][Lanes]float32
@@ -345,7 +347,7 @@ type rows struct {
 	number []uint32
 }
 
-// all returns what is kept of all rows.
+// all returns the scores, duals and curvatures of all rows.
 func (e *logisticSolver) all() rows {
 	return rows{e.scores, e.move, e.coef, e.curve, e.sign, nil}
 }
@@ -465,7 +467,7 @@ func (e *logisticSolver) boundCurvature(sums *Sums) {
 	e.addAll(e.p.X, e.bound, e.move, sums)
 }
 
-// resume sets v to a state's, or to startBias's for a fresh block.
+// resume sets v to the v of a state or, for a fresh block, to the one that startBias computes.
 func (e *logisticSolver) resume(warm *State) {
 	clear(e.v)
 	if warm == nil {
@@ -487,8 +489,8 @@ func (e *logisticSolver) resume(warm *State) {
 	}
 }
 
-// save returns a state with v at the features where a lane has any. Where most features have, it
-// returns v at all of them.
+// save returns a state with v at the features where a lane has any. Where most features have one,
+// it returns v at all features.
 func (e *logisticSolver) save() State {
 	s, some, lanes := State{Priced: true}, 0, len(e.b.Slot)
 	for f := range e.v {

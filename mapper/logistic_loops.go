@@ -200,7 +200,7 @@ func expOfMinus(x float64) float64 {
 	return y * math.Float64frombits((math.Float64bits(t)+1023)<<52)
 }
 
-// logOfOnePlus returns log(1+x) = 2 artanh(x/(2+x)) for x in [0, 1].
+// logOfOnePlus returns log(1+x) for x in [0, 1], which is 2 artanh(x/(2+x)).
 func logOfOnePlus(x float64) float64 {
 	s := x / (2 + x)
 	s2 := float64(s * s)

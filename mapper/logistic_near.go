@@ -79,8 +79,8 @@ const (
 	nearSteps = 32
 )
 
-// draw lists the near rows: those that are positive in some lane, or whose curvature there is
-// large. It reports whether they are few enough to be worth a problem of their own.
+// draw lists the near rows, which are positive in some lane or have a large curvature in some lane.
+// It reports whether they are few enough to be worth a problem of their own.
 func (n *nearRows) draw(e *logisticSolver) bool {
 	most := min(e.p.X.Rows/nearMost, 1<<sparse.RowShift)
 	if most == 0 {
@@ -95,7 +95,8 @@ func (n *nearRows) draw(e *logisticSolver) bool {
 	return k > 0
 }
 
-// cut builds the near rows' matrix, and copies what is known of them and of their features.
+// cut builds the matrix of the near rows, and copies what is known about these rows and their
+// features.
 func (n *nearRows) cut(e *logisticSolver) {
 	last := len(e.w) - 1
 	if n.at == nil {
@@ -142,7 +143,8 @@ func (n *nearRows) cut(e *logisticSolver) {
 	}
 }
 
-// apart sets g to the near rows' gradient, and u, weight, along and sigma to those at d = 0.
+// apart sets g to the gradient of the near rows. It sets u, weight, along and sigma to their values
+// at d = 0.
 func (n *nearRows) apart(e *logisticSolver, sums *Sums) {
 	e.addAll(&n.x, n.g, n.rows.coef, sums)
 	var q, outside [Lanes]float64
@@ -176,8 +178,8 @@ func (n *nearRows) dot(p [][Lanes]float32) (sum [Lanes]float64) {
 	return sum
 }
 
-// solve sets the solver's d to the minimiser of f with the far rows' model, each lane to an inner
-// gap of half of small. It reports false, having done nothing, when too many rows are near.
+// solve sets the solver's d to the minimiser of f with the model of the far rows. Each lane ends at
+// an inner gap of half of small. If too many rows are near, solve does nothing and returns false.
 func (n *nearRows) solve(e *logisticSolver, small [Lanes]float64, sums *Sums) bool {
 	if !n.draw(e) {
 		return false

@@ -6,8 +6,8 @@ import (
 	"taxon/internal/linalg/contribution"
 )
 
-// contributions returns by parent the sums of v, or of G, and the codes of the curvature, the
-// lanes' sum of h/(1+h). Without a bound every lane counts 1.
+// contributions returns for each parent the sums of v, or of G, and the codes of the curvature,
+// which is the sum of h/(1+h) over the lanes. If there is no bound h, every lane counts 1.
 func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []contribution.Contribution {
 	out := make([]contribution.Contribution, len(e.b.Mean))
 	for slot := range out {
@@ -40,9 +40,9 @@ func (e *logisticSolver) contributions(v [][Lanes]float32, bounded bool) []contr
 	return out
 }
 
-// dense returns contributions at all features. With curved they hold v and its curvature: by the
-// bound, or, without one, all lanes wherever a lane has a value. Else they hold G, without
-// curvature.
+// dense returns contributions at all features. If curved is true, they hold v and its curvature.
+// The curvature follows from the bound. If there is no bound, all lanes count wherever a lane has a
+// value. If curved is false, the contributions hold G without a curvature.
 func (e *logisticSolver) dense(v [][Lanes]float32, curved, bounded bool) []contribution.Dense {
 	out := make([]contribution.Dense, len(e.b.Mean))
 	lanes, _ := e.slotLanes()
@@ -83,8 +83,8 @@ func (e *logisticSolver) dense(v [][Lanes]float32, curved, bounded bool) []contr
 	return out
 }
 
-// full replaces the lanes' values at sixteen features by a bound of the curvature that is infinite
-// in all lanes where any has a value, and else zero.
+// full replaces the lanes' values at sixteen features by bounds of the curvature. At a feature
+// where any lane has a value, the bound is infinite in all lanes. At other features it is zero.
 func (e *logisticSolver) full(v *[Lanes][Lanes]float32) {
 	for f := range Lanes {
 		bound := float32(0)

@@ -43,7 +43,8 @@ func (l Loss) Value(z float64) float64 {
 	return u
 }
 
-// DualTerm returns what dual a adds to D(a): a, less a^2/(4C) with the squared hinge.
+// DualTerm returns the term of D(a) for a dual a. It is a for the hinge, and a - a^2/(4C) for the
+// squared hinge.
 func (l Loss) DualTerm(a, c float64) float64 {
 	if l == SquaredHinge {
 		return a - a*a/(4*c)
@@ -63,7 +64,7 @@ func (l Loss) InnerGap(z, a, c float64) float64 {
 }
 
 // Bound returns the greatest float32 dual: C rounded down, so that no dual leaves the box [0, C]
-// and D(a) stays a lower bound. The squared hinge's is infinite.
+// and D(a) stays a lower bound. The bound of the squared hinge is infinite.
 func (l Loss) Bound(c float64) float32 {
 	if l == SquaredHinge {
 		return float32(math.Inf(1))
@@ -75,7 +76,8 @@ func (l Loss) Bound(c float64) float32 {
 	return b
 }
 
-// kernelC returns C as the kernels take it: the hinge's Bound, so that duals stay in the box.
+// kernelC returns C as the kernels take it. For the hinge it is Bound, so that duals stay in the
+// box.
 func (l Loss) kernelC(c float64) float64 {
 	if l == Hinge {
 		return float64(l.Bound(c))

@@ -18,7 +18,7 @@ const (
 	// newtonSteps bounds the number of steps. P is piecewise quadratic, so Newton's method ends
 	// after finitely many: about six, and about a hundred where C ||x||^2 is in the thousands.
 	newtonSteps = 400
-	// newtonLeast is the share of a lane's P below which an estimated gap counts as zero.
+	// newtonLeast is a share of a lane's P. An estimated gap below it counts as zero.
 	newtonLeast = 1e-9
 	// newtonCuts bounds the search for the least P along a step, and newtonCutTo is the relative
 	// precision that ends it.
@@ -116,7 +116,7 @@ func (n *newton) solve(ctx context.Context, lanes uint16, o Options, sums *Sums)
 	return nil
 }
 
-// keepBetter restores the duals that the lanes began with where the new ones have a smaller D.
+// keepBetter restores the duals that a lane began with if the new ones have a smaller D.
 func (n *newton) keepBetter(lanes uint16) {
 	t := n.descent
 	if lanes == 0 {
@@ -200,7 +200,7 @@ func (n *newton) scores(out [][Lanes]float64) {
 	}
 }
 
-// primalValue sets p to the lanes' P over the listed rows.
+// primalValue sets p to the value of P, over the listed rows, in each lane.
 func (n *newton) primalValue(score [][Lanes]float64, lanes uint16, p *[Lanes]float64) {
 	t := n.descent
 	for m := lanes; m != 0; m &= m - 1 {
@@ -251,8 +251,8 @@ func (n *newton) drawDuals(lanes uint16) {
 	}
 }
 
-// holdActive adds rows that came within the margin to the lanes' Hessians, and subtracts those that
-// left.
+// holdActive adds to the lanes' Hessians the rows that came within the margin, and subtracts the
+// rows that left it.
 func (n *newton) holdActive(lanes uint16) {
 	t := n.descent
 	for k, i := range t.rows {
@@ -385,8 +385,8 @@ func (n *newton) step(lanes uint16) uint16 {
 	return lanes &^ risen
 }
 
-// fallen sets the lanes' P to that at the next scores where it is smaller, and returns the other
-// lanes.
+// fallen computes P at the next scores. It stores the new P of the lanes where it is smaller, and
+// returns the other lanes.
 func (n *newton) fallen(lanes uint16) (risen uint16) {
 	var p [Lanes]float64
 	n.primalValue(n.next, lanes, &p)

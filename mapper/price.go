@@ -123,11 +123,12 @@ type pricing struct {
 	gap   [Lanes]float64
 }
 
-// rounding bounds |fl(x.w) - x.w| / ||w|| of a row with n nonzeros and squared norm q:
-// gamma_n ||x||, gamma_n ~ n 2^-24, twice that for safety.
+// rounding returns a bound of |fl(x.w) - x.w| / ||w|| for a row with n nonzeros and squared norm q.
+// The error is at most gamma_n ||x||, where gamma_n is about n 2^-24. The bound is twice that, for
+// safety.
 func rounding(n int, q float64) float64 { return float64(n+3) * 0x1p-23 * math.Sqrt(q) }
 
-// takeRows prices rows from to to-1, which must lie in one shard.
+// takeRows prices the rows [from, to), which must lie in one shard.
 func (q *pricing) takeRows(from, to int) {
 	slack := float64(q.p.slack[from/scoreChunk])
 	for l := range Lanes {
@@ -200,8 +201,8 @@ func (q *pricing) add(i int, lanes, pos uint16, dual *[Lanes]float64) {
 	}
 }
 
-// emptyRows returns each lane's loss of the rows without nonzeros, C_in each. Their duals add the
-// same to D.
+// emptyRows returns, for each lane, the sum of the losses of the rows without nonzeros. Each has
+// the loss C_in. Their duals add the same sum to D.
 func (t *dualSolver) emptyRows() (loss [Lanes]float64) {
 	if t.p.empty == 0 {
 		return loss
@@ -224,7 +225,7 @@ func (t *dualSolver) emptyRows() (loss [Lanes]float64) {
 	return loss
 }
 
-// edges returns the lanes' ||w-y||^2, of the float32 tile.
+// edges returns ||w-y||^2 of each lane, for the float32 tile w.
 func (t *dualSolver) edges() (edge [Lanes]float64) {
 	y := t.parents()
 	for _, line := range t.touched {
@@ -239,7 +240,7 @@ func (t *dualSolver) edges() (edge [Lanes]float64) {
 	return edge
 }
 
-// vnorms returns the lanes' ||v||^2.
+// vnorms returns ||v||^2 of each lane.
 func (t *dualSolver) vnorms() (norm [Lanes]float64) {
 	for _, line := range t.touched {
 		v := &t.v[line]
@@ -251,8 +252,8 @@ func (t *dualSolver) vnorms() (norm [Lanes]float64) {
 	return norm
 }
 
-// normBounds returns bounds of the lanes' ||w|| <= ||y|| + ||v||, with room for roundings. vnorm is
-// ||v||^2.
+// normBounds returns an upper bound of ||w|| for each lane, which is ||y|| + ||v|| with room for
+// roundings. vnorm holds ||v||^2.
 func (t *dualSolver) normBounds(vnorm *[Lanes]float64) (n [Lanes]float64) {
 	y := make([]float64, len(t.b.Mean))
 	for slot, mean := range t.b.Mean {
@@ -287,8 +288,8 @@ type Scorer struct{ tile }
 // NewScorer returns a scorer of the problem's rows.
 func (p *Problem) NewScorer() *Scorer { return &Scorer{newTile(p)} }
 
-// Weights returns the vectors' memory, feature by feature, the bias last. The caller sets them
-// before it calls Rows.
+// Weights returns the memory of the vectors, feature by feature, with the bias last. The caller
+// writes the vectors there before it calls Rows.
 func (s *Scorer) Weights() [][Lanes]float32 { return s.w }
 
 // ScoreRows is the greatest number of rows that Rows scores at a time.
@@ -305,7 +306,7 @@ func (s *Scorer) Rows(from, n int, floor float32, out *[ScoreRows][Lanes]float32
 	return s.low[:n]
 }
 
-// Norm returns the squared norm of row i, the bias included.
+// Norm returns the squared norm of row i, including the bias.
 func (p *Problem) Norm(i int) float64 { return p.norm[i] }
 
 // Rounding bounds the error of a float32 score of row i at w by Rounding(i) ||w||.
@@ -314,5 +315,5 @@ func (p *Problem) Rounding(i int) float64 {
 	return rounding(len(idx), p.norm[i])
 }
 
-// RowC returns C of row i, its weight included.
+// RowC returns C of row i, multiplied by the row's weight.
 func (p *Problem) RowC(i int) float64 { return p.weighted(uint32(i), p.C) }

@@ -19,11 +19,11 @@ type Problem struct {
 	// Loss is the loss of every terminal.
 	Loss Loss
 
-	// C weighs the losses against the distance to the parent. A block on a graph may have a C of
-	// its own.
+	// C is the weight of the losses relative to the distance from the parent. A block on a graph
+	// may have a C of its own.
 	C float64
 
-	// Bias is the value of the bias feature, column d, in every row. With 0 there is no bias.
+	// Bias is the value of the bias feature, column d, in every row. If it is 0, there is no bias.
 	Bias float32
 
 	// PositiveWeight multiplies C for positive instances: C_in = C PositiveWeight where y_in = +1.
@@ -177,7 +177,7 @@ type Block struct {
 	// Mean has the vector y of each distinct parent, d+1 long. The bias feature comes last.
 	Mean [][]float32
 
-	// Slot has the slot of each lane's parent. With -1 the lane's y is the zero vector.
+	// Slot holds the slot of each lane's parent. If it is -1, the lane's y is the zero vector.
 	Slot []int
 
 	// Positive lists each lane's rows with y_in = +1, ascending.
@@ -187,7 +187,7 @@ type Block struct {
 	// Problem.PositiveWeight.
 	Weight []float64
 
-	// C replaces Problem.C for these terminals. With 0 it does not.
+	// C replaces Problem.C for these terminals. Zero stands for Problem.C.
 	C float64
 }
 
@@ -219,7 +219,7 @@ type State struct {
 
 // Options says how far one Solve goes.
 type Options struct {
-	// Epochs is the least number of inner epochs. With 0 Solve only prices.
+	// Epochs is the least number of inner epochs. If it is 0, Solve only runs a full pass.
 	Epochs int
 
 	// MaxEpochs is the greatest number of inner epochs.
@@ -245,8 +245,8 @@ type Options struct {
 	// Seed determines the order in which epochs visit rows.
 	Seed uint64
 
-	// Curvature asks, with the squared hinge and the logistic loss, for each feature's curvature in
-	// the contributions. Without it every terminal with support counts fully.
+	// Curvature asks for each feature's curvature in the contributions. It applies to the squared
+	// hinge and the logistic loss. Without it, every terminal with support counts as one.
 	Curvature bool
 
 	// Share is the share of the logistic loss's bound of the curvature that contributions report. 0
@@ -260,13 +260,15 @@ type Options struct {
 // Sums are a block's shares of the joint figures. Primal, Dual and InnerGap are set by a full pass
 // only.
 type Sums struct {
-	// Primal is the sum over lanes of 1/2||w-y||^2 + C sum loss, at the float32 w.
+	// Primal is the sum, over the lanes, of 1/2||w-y||^2 + C times the sum of the losses, for the
+	// float32 w.
 	Primal float64
-	// Dual is the sum over lanes of sum a (- a^2/4C) - 1/2||v||^2.
+	// Dual is the sum, over the lanes, of the duals a less 1/2||v||^2. For the squared hinge,
+	// a^2/(4C) is subtracted for each dual as well.
 	Dual float64
 	// InnerGap is the sum of the lanes' inner gaps.
 	InnerGap float64
-	// Estimate is the sum of the inner gaps as they were seen while descending.
+	// Estimate is the sum of the lanes' inner gaps as the last epoch of the descent estimated them.
 	Estimate float64
 	// Epochs is the number of epochs run.
 	Epochs int
@@ -284,12 +286,13 @@ type Result struct {
 	State State
 	// Contributions has one contribution per slot, in slot order.
 	Contributions []contribution.Contribution
-	// Gradients has the same for G = sum a y x, of a priced solve with the logistic loss. G equals
-	// v at the optimum alone.
+	// Gradients holds contributions of G = sum a y x in place of v. Only a solve with a full pass
+	// and the logistic loss has them. G equals v at the optimum alone.
 	Gradients []contribution.Contribution
-	// Dense replaces both when Options.Dense is set. The gradients come second.
+	// Dense replaces Contributions and Gradients if Options.Dense is set. The gradients come
+	// second.
 	Dense []contribution.Dense
-	// Sums are the block's shares of the joint figures.
+	// Sums holds what the block adds to the sums over all blocks.
 	Sums Sums
 }
 

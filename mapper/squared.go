@@ -8,8 +8,8 @@ import (
 	"taxon/internal/linalg/contribution"
 )
 
-// squaredSolver solves blocks with the squared hinge. On few columns it continues by Newton's
-// method. In a hierarchy it takes 64 more bytes a line.
+// squaredSolver solves blocks with the squared hinge. If there are few columns, it continues by
+// Newton's method. In a hierarchy it takes 64 more bytes per line.
 type squaredSolver struct {
 	dualSolver
 	// newton is nil where descent works alone.
@@ -56,7 +56,7 @@ func (q *squaredSolver) Solve(ctx context.Context, b *Block, warm *State, o Opti
 	return q.result(sums, o.Price || priced, curvature), nil
 }
 
-// improve descends, and continues by Newton's method where that is faster.
+// improve runs the descent, and continues by Newton's method where that is faster.
 func (q *squaredSolver) improve(ctx context.Context, o Options, sums *Sums) error {
 	if q.newton == nil || o.MaxEpochs < newtonAfter {
 		_, err := q.descend(ctx, o, sums)
@@ -96,7 +96,7 @@ func (q *squaredSolver) boundCurvature() {
 	q.addList(q.curve)
 }
 
-// degrees returns the code of the curvature of a parent's lanes at a touched line.
+// degrees returns the code for the sum of the curvatures of a parent's lanes at a given line.
 func (q *squaredSolver) degrees(line uint32, lanes uint16) uint8 {
 	sum := float32(0)
 	for m := lanes; m != 0; m &= m - 1 {
@@ -105,8 +105,8 @@ func (q *squaredSolver) degrees(line uint32, lanes uint16) uint8 {
 	return contribution.Code(sum)
 }
 
-// degree returns the curvature of a terminal's Moreau envelope where its loss has curvature h:
-// h/(1+h).
+// degree returns h/(1+h). This is the curvature of the Moreau envelope of a terminal whose loss has
+// the curvature h.
 func degree(h float32) float32 {
 	if !(h < math.MaxFloat32/2) {
 		return 1

@@ -7,8 +7,8 @@ import (
 	"taxon/internal/linalg/sparse"
 )
 
-// tile is the memory that every solver has: the block at hand, and the float32 weights of its
-// lanes.
+// tile is the memory that every solver has. It holds the current block and the float32 weights of
+// its lanes.
 type tile struct {
 	p *Problem
 	b *Block
@@ -61,7 +61,7 @@ func (t *tile) open(b *Block) {
 	}
 }
 
-// close leaves the tile clean for the next block.
+// close clears the tile for the next block.
 func (t *tile) close() {
 	for _, rows := range t.b.Positive {
 		for _, i := range rows {
@@ -108,14 +108,14 @@ func (t *tile) slotLanes() (lanes []uint16, with uint16) {
 	return lanes, with
 }
 
-// spreadLines is the number of lines that all parents fill before the next ones, so that they stay
-// in the nearest cache.
+// spreadLines is the number of lines into which all parents are copied before the next lines are
+// filled, so that the lines stay in the nearest cache.
 const spreadLines = 256
 
 // fillParents sets w[f][l] = y_l[f].
 func (t *tile) fillParents() { t.spreadParents(t.w, nil) }
 
-// spreadParents sets to[k][l] = y_l[at[k]], or where at is empty y_l[k].
+// spreadParents sets to[k][l] = y_l[at[k]]. If `at` is empty, it sets to[k][l] = y_l[k].
 func (t *tile) spreadParents(to [][Lanes]float32, at []uint32) {
 	lanesOf, with := t.slotLanes()
 	if with != 1<<Lanes-1 {

@@ -125,7 +125,8 @@ func (r *run) hold() {
 // noInput is the input of a node to which nothing is sent.
 var noInput = [1]input{{parent: end}}
 
-// position returns the index of node p among the first n of the column, or -1.
+// position returns the index of node p among the first n nodes of the column. It returns -1 if p is
+// not there.
 func (r *run) position(p int32, n int) int32 {
 	if i := r.at[p]; int(i) < n && r.col.all[i].node == p {
 		return i

@@ -7,8 +7,8 @@ import (
 	"taxon/internal/linalg/contribution"
 )
 
-// columns is Vectors transposed: feature by feature the overriding nodes, ascending. Each feature's
-// list is followed by a sentinel whose node is end.
+// columns holds Vectors transposed: for each feature the nodes that override it, in ascending
+// order. Each feature's list is followed by a sentinel whose node is end.
 type columns struct {
 	begin []int32
 	entry []override
@@ -50,8 +50,9 @@ func (s *Scratch) transpose(c *columns, v *Vectors, lo, hi uint32) {
 	}
 }
 
-// inputs is the contributions transposed: per feature the parents, ascending. What several blocks
-// send to one parent is added up in the contributions' order. Lists end as those of columns do.
+// inputs holds the contributions transposed: for each feature the parents in ascending order. What
+// several blocks send to one parent is added up in the contributions' order. Lists end as those of
+// columns do.
 type inputs struct {
 	begin []int32
 	// end has the end of each feature's list, before the sentinel.
@@ -72,8 +73,8 @@ func (g *inputs) of(f int32) []input { return g.entry[g.begin[f]:g.end[f]] }
 // ended returns the inputs of feature lo+f with the sentinel.
 func (g *inputs) ended(f int32) []input { return g.entry[g.begin[f] : g.end[f]+1] }
 
-// gather sets g to contributions transposed, which must be sorted by parent. degrees has what each
-// value of their curvature counts.
+// gather sets g to the transposed contributions, which must be sorted by parent. degrees holds the
+// number for which each value of their curvature stands.
 func (s *Scratch) gather(g *inputs, in []contribution.Contribution, lo, hi uint32, degrees *[256]float64) {
 	g.begin = zeroed(g.begin, int(hi-lo)+1)
 	n := int(hi - lo)

@@ -26,8 +26,8 @@ func newEquations(g *Graph, n int) *equations {
 	return &equations{g: g, n: n, x: make([]float64, n+len(g.LeafGroups))}
 }
 
-// follow returns M_g, the number of the leaf group's terminals that follow its mean. With a nil
-// curvature all do.
+// follow returns M_g, the number of terminals of the leaf group that follow the group's mean. If
+// curvature is nil, all do.
 func (g *Graph) follow(curvature []float64, group int32) float64 {
 	if curvature == nil {
 		return g.LeafGroups[group].Terminals
@@ -35,7 +35,7 @@ func (g *Graph) follow(curvature []float64, group int32) float64 {
 	return g.LeafGroups[group].Terminals - curvature[group]
 }
 
-// mul sets out = A w over the nodes, the leaf groups' means eliminated.
+// mul sets out to A w over the nodes. The means of the leaf groups are eliminated from A.
 func (g *Graph) mul(curvature []float64, w, out []float64) {
 	for p := range out {
 		out[p] = float64((g.degree[p] + g.diagonalShift(int32(p))) * w[p])
@@ -106,7 +106,7 @@ func (s *equations) iterate(curvature, right, w []float64, steps int) bool {
 	return s.gradients.solve(s.g, curvature, right, w, steps)
 }
 
-// factorise solves by a factorisation of the feature's own.
+// factorise solves the system by factorising the feature's own matrix.
 func (s *equations) factorise(curvature, right, w []float64) {
 	if s.own == nil {
 		s.own, s.scratch = newFactored(s.g.order), newNumbers(len(s.x))

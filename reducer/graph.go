@@ -20,9 +20,10 @@ type Graph struct {
 	Weight float64
 	// LeafGroups has all terminals by their neighbours.
 	LeafGroups []LeafGroup
-	// Anchor is the pull of every linked class towards zero. With 0 there is no certificate.
+	// Anchor is the pull of every linked class towards zero. If it is 0, there is no certificate.
 	Anchor float64
-	// Linked says of each internal node whether it has an edge, so that the anchor holds it.
+	// Linked says for each internal node whether it has an edge. The anchor holds only nodes that
+	// have one.
 	Linked []bool
 
 	// degree is each node's sum of edge weights, those to terminals included.
@@ -104,7 +105,7 @@ func (g *Graph) pattern(nodes int) [][]int32 {
 // mean calls it, so that all have the same bits.
 func MeanAt(sum, pull float64) float32 { return float32(sum/pull) + 0 }
 
-// diagonalShift returns what the diagonal has at node p beyond the degree.
+// diagonalShift returns the amount by which the diagonal at node p exceeds the degree.
 func (g *Graph) diagonalShift(p int32) float64 {
 	switch {
 	case !g.Linked[p]:

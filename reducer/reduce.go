@@ -55,8 +55,8 @@ type Task struct {
 	// Beta is the momentum: y = x + Beta (x - prev).
 	Beta float32
 	// Follower is, for rule Support on a tree, the curvature of a terminal without support. It
-	// follows its parent freely only until it is moved so far that rows of its own resist. With
-	// 0 it counts nothing.
+	// follows its parent freely only until it is moved so far that rows of its own resist. If
+	// Follower is 0, such terminals do not count.
 	Follower float64
 	// Degrees says that the contributions' curvature is in codes of degrees. Else it is a number of
 	// terminals.
@@ -74,7 +74,8 @@ type Task struct {
 // unwanted reports whether the task's result is no longer wanted.
 func (t *Task) unwanted() bool { return t.Unwanted != nil && t.Unwanted() }
 
-// Sums are the range's shares of the joint figures. Primal and Dual need Task.Certify.
+// Sums holds what the range adds to the sums over all ranges. Primal and Dual are set only if
+// Task.Certify is set.
 type Sums struct {
 	// Primal is 1/2 the sum over internal edges of ||y_p - y_parent(p)||^2.
 	Primal float64
@@ -85,7 +86,7 @@ type Sums struct {
 	Restart float64
 	// Moved is ||x+ - y||^2 in the norm of the edges.
 	Moved float64
-	// Entries is the number of (node, feature) pairs worked on.
+	// Entries is the number of (node, feature) pairs that the task worked on.
 	Entries int64
 }
 
@@ -163,7 +164,7 @@ func (s *Scratch) Run(t Task, in []contribution.Contribution, x, prev *Vectors) 
 	return s.out.vectors(t.Lo), r.sums
 }
 
-// degreesOf returns what each value of a contribution's curvature counts.
+// degreesOf returns the number for which each value of a contribution's curvature stands.
 func (t *Task) degreesOf() (out [256]float64) {
 	for k := range out {
 		out[k] = float64(k)

@@ -27,7 +27,7 @@ type strips struct {
 	in, grad lists
 }
 
-// lists has contributions by parent: those of node p are all[begin[p]:begin[p+1]].
+// lists holds contributions by parent. The contributions to node p are all[begin[p]:begin[p+1]].
 type lists struct {
 	all   []contribution.Dense
 	begin []int

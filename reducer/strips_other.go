@@ -2,5 +2,5 @@
 
 package reducer
 
-// fastest returns the loops in Go: this CPU has no others.
+// fastest returns the loops in Go, because this CPU has no others.
 func fastest() stripLoops { return goLoops }

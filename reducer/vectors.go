@@ -4,7 +4,7 @@ import "math"
 
 // Forest is the tree of internal nodes in depth-first preorder, numbered 0..len-1.
 type Forest struct {
-	// Parent is each node's parent. -1 stands for the zero vector.
+	// Parent holds the parent of each node. A parent of -1 stands for the zero vector.
 	Parent []int32
 	// Terminals is each node's number of terminal children, K_p.
 	Terminals []int32
@@ -20,7 +20,7 @@ type Forest struct {
 	// Below has, where Edge is set, each node's sum of the edges to its internal children.
 	Below []float64
 	// Apart is one more than a feature at which the internals stay zero, so that terminals are
-	// drawn to zero there and not to one another. With 0 there is no such feature.
+	// drawn to zero there and not to one another. If it is 0, there is no such feature.
 	Apart uint32
 	// Graph is set when the classes form a graph. A nil Graph stands for a tree.
 	Graph *Graph
@@ -78,10 +78,11 @@ func Extrapolate(x, prev, beta float32) float32 {
 	return x + float32(beta*float32(x-prev))
 }
 
-// same reports bitwise equality, so that pruning a vector is canonical.
+// same reports whether two numbers have equal bits, so that pruning a vector always gives the same
+// result.
 func same(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 
-// Grid is the vectors of some nodes over a range of features, value by value. It replaces Vectors
+// Grid holds all values of the vectors of some nodes over a range of features. It replaces Vectors
 // for dense ones.
 type Grid struct {
 	Width int

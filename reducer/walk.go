@@ -133,7 +133,8 @@ func (w *Walk) follow(feature []uint32, value []float32) {
 	}
 }
 
-// merge overrides what either list has. What the other list lacks stays the parent's.
+// merge overrides each feature that either list has. If a list lacks the feature, its value stays
+// the value of the parent.
 func (w *Walk) merge(feature []uint32, value []float32, before []uint32, previous []float32) {
 	value, previous = value[:len(feature)], previous[:len(before)]
 	i, j := 0, 0

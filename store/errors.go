@@ -51,7 +51,7 @@ func (e *KeyError) Error() string { return e.Op + " " + e.Key.String() + ": " + 
 // Unwrap returns the cause.
 func (e *KeyError) Unwrap() error { return e.Err }
 
-// invalidf returns an ErrInvalid with its reason.
+// invalidf returns an error that wraps ErrInvalid and states a reason.
 func invalidf(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }
@@ -60,13 +60,13 @@ func invalidf(format string, args ...any) error {
 // they must be recomputed. While a shard that may hold a copy is away, the error is ErrUnavailable
 // instead.
 type LostError struct {
-	// Keys are the lost values, at least one, in the order asked for.
+	// Keys lists the keys of the lost values in the order asked for. There is at least one.
 	Keys []Key
-	// Err is the reason of the first: ErrMissing or ErrCorrupt, with details.
+	// Err is the reason why the first value is lost: ErrMissing or ErrCorrupt, with details.
 	Err error
 }
 
-// Error names the first key on one line, and how many more there are.
+// Error returns one line with the first key and the number of further keys.
 func (e *LostError) Error() string {
 	if n := len(e.Keys) - 1; n > 0 {
 		return fmt.Sprintf("%s (and %d more values)", e.Unwrap(), n)
@@ -96,7 +96,8 @@ type Getter interface {
 	Get(ctx context.Context, keys []Key) ([][]byte, error)
 }
 
-// Need is Get for values that must exist. Missing values give a LostError with all of them.
+// Need does what Get does, for values that must exist. If values are missing, it returns a
+// LostError with all of their keys.
 func Need(ctx context.Context, s Getter, keys []Key) ([][]byte, error) {
 	values, err := s.Get(ctx, keys)
 	if err != nil {

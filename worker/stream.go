@@ -102,7 +102,7 @@ func (s *WeightBuffer) put(v store.Value) error {
 	return w.keep(v.Key.Task, v.Key.Attempt, words)
 }
 
-// Stream is StreamWeights for a job of this process. It makes no further file.
+// Stream does what StreamWeights does, for a job of this process. It makes no further file.
 func (s *WeightBuffer) Stream(ctx context.Context, nodes int, st *taxonv1.JobStatus,
 	yield func(node int, columns []uint32, values []float32) error) error {
 	if err := emitted(st); err != nil {

@@ -14,15 +14,16 @@ import (
 	"taxon/internal/ui/format"
 )
 
-// These are the figures of a process. Values wait in the outboxes of a slot's two batches
-// (worker/agent_work.go), and once more as messages. A store may be writing one value of each slot
-// to the disk, or fewer if slots are many. A Go heap grows to twice its live size.
+// These constants describe the memory of a process. Values wait in the outboxes of a slot's two
+// batches (worker/agent_work.go), and once more as messages. A store may be writing one value of
+// each slot to the disk, or fewer if slots are many. A Go heap grows to twice its live size.
 const (
 	programBytes = 64 << 20
 	outboxBytes  = 8 << 20
 	maxWriting   = 256 << 20
 	slotOutbox   = 4 * outboxBytes
-	// movedShare is what is kept of a worker's share and more: blocks that went to others are, too.
+	// movedShare is the factor by which a worker keeps more than its share, because it also keeps
+	// blocks that other workers have taken over.
 	movedShare = 1.25
 )
 
@@ -31,7 +32,8 @@ func Tasks(e method.Estimate, slots uint32) uint64 {
 	return e.Data + e.WorkerShared + uint64(max(slots, 1))*e.WorkerSlot
 }
 
-// live returns the live memory of a worker's process with these slots, without what its tasks keep.
+// live returns the live memory of a worker's process with these slots. It does not count what the
+// tasks keep between two tasks.
 func live(e method.Estimate, slots uint32) uint64 {
 	slots = max(slots, 1)
 	return Tasks(e, slots) + uint64(slots)*min(slotOutbox, 2*method.FirstSweeps*e.StoreSweep)
@@ -52,7 +54,8 @@ func Needs(e method.Estimate, slots uint32) uint64 {
 	return programBytes + live + live/4
 }
 
-// Fitting says how to start workers with at least this memory for the job.
+// Fitting returns a hint for the user that says how to start workers with at least this memory for
+// the job.
 func Fitting(e method.Estimate, memory uint64) string {
 	if one := Needs(e, 1); memory >= one {
 		const most = 1 << 16
@@ -96,7 +99,7 @@ const (
 // lateShare of it.
 const (
 	aloneBytes = 40 << 20
-	// DenseFrom is the total below which garbage is not limited.
+	// DenseFrom is the total, in bytes, below which garbage is not limited.
 	DenseFrom    = 512 << 20
 	densePercent = 20
 	tightPercent = 10

@@ -33,13 +33,13 @@ type Medium struct {
 	Replace func(snapshot []byte) error
 	// Close releases the medium.
 	Close func() error
-	// Lead is written before the entries of each Write.
+	// Lead holds bytes that are written before the entries of each Write.
 	Lead []byte
-	// Cost is what each Write adds to Size besides its bytes.
+	// Cost is the number of bytes that each Write adds to Size besides the bytes that it writes.
 	Cost int64
 }
 
-// NewGroup returns a journal that has grown by size bytes since its last compaction.
+// NewGroup returns a Group for a journal that has grown by size bytes since its last compaction.
 func NewGroup(m Medium, size int64) *Group {
 	return &Group{medium: m, size: size}
 }

@@ -50,7 +50,8 @@ const (
 	// maxEntryBytes bounds one entry. It is far above any snapshot (machine.Limits.MaxSpecBytes).
 	maxEntryBytes = 1<<32 - 1
 	fileName      = "journal"
-	// tornBytes bounds a file that a crash left while the journal was created.
+	// tornBytes is the largest size of a file that a crash left while the journal was being
+	// created.
 	tornBytes = 4096
 )
 
@@ -131,8 +132,8 @@ func (j *File) load() (snapshot []byte, records [][]byte, size int64, err error)
 	return snapshot, records, size, nil
 }
 
-// Encode returns the file of a journal that holds a snapshot only. A nil snapshot gives an empty
-// journal.
+// Encode returns the bytes of a journal's file that holds nothing but a snapshot. A nil snapshot
+// gives an empty journal.
 func Encode(snapshot []byte) []byte {
 	out := []byte(magic)
 	if snapshot != nil {

@@ -2,9 +2,10 @@ package method
 
 import taxonv1 "taxon/proto/taxon/v1"
 
-// Estimate is what a plan takes, in bytes and seconds. It is rough, and rather too large than too
-// small. What processes hold that run the plan, and what is refused, follows from it in package
-// footprint; how long it takes, in package estimate.
+// Estimate holds the memory and the time that a plan takes, in bytes and seconds. The figures are
+// rough, and more often too large than too small. Package footprint computes from them how much
+// memory processes need for the plan, and which jobs are refused. Package estimate computes how
+// long the job takes.
 type Estimate struct {
 	// Data is the size of the instances, as each worker maps them (DataBytes).
 	Data uint64
@@ -42,7 +43,7 @@ type Estimate struct {
 	// Less names an option that takes less memory, for that refusal. An empty Less means that there is none.
 	Less string
 
-	// Sweeps is the number of sweeps to a gap of 1e-2 at C = 1.
+	// Sweeps is the number of sweeps that reach a gap of 1e-2 at C = 1.
 	Sweeps int
 	// SecondsSweep has the seconds of one core for the tasks of each list of items in a sweep, by the lists' numbers.
 	SecondsSweep []float64

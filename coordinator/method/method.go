@@ -24,7 +24,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Problem is what a job is to solve. It is read-only.
+// Problem is the problem that a job solves. It must not be changed.
 type Problem struct {
 	// Spec holds the options, the figures of the data, and the structure as it was given.
 	Spec *taxonv1.JobSpec
@@ -39,8 +39,8 @@ type Method interface {
 	Name() string
 	// About is one line of help: what is trained.
 	About() string
-	// Options are the method's own, in addition to JobOptions. An option with the name of another
-	// method's has the same kind and group.
+	// Options returns the options that the method has in addition to JobOptions. If two methods
+	// have an option of the same name, its kind and its group are the same.
 	Options() []Option
 	// Traits returns the traits of jobs with the given options.
 	Traits(*taxonv1.Options) Traits
@@ -56,14 +56,14 @@ type Method interface {
 	Driver(*taxonv1.JobSpec, *Plan, State) (Driver, error)
 }
 
-// Plan is a problem, cut into items.
+// Plan describes how a problem is cut into items, which tasks work on.
 type Plan struct {
 	Items     []Items    // lists of items, numbered by their place here
 	Variables []Variable // their names are unique
 	Sums      []Sum      // the figures that each task reports, in this order
 
 	Nodes, Terminals, Internals int // numbers of nodes in the tree or graph
-	// Rooted is the method's Traits.Rooted. Workers need it to build the same tree.
+	// Rooted is a copy of Traits.Rooted, which workers need to build the same tree.
 	// registry.Prepare sets it.
 	Rooted bool
 	// Detail is what the method's workers need besides the specification, in the method's own
@@ -71,7 +71,7 @@ type Plan struct {
 	Detail []byte
 }
 
-// Kind is what the items of a list are.
+// Kind tells what an item of a list stands for.
 type Kind uint8
 
 // These are the kinds of items.
@@ -176,14 +176,15 @@ type Tasks struct {
 	Writes []string        `json:",omitempty"` // variables of which the tasks write values
 	// Timed says that the time of a task predicts the time of the item's next task.
 	Timed bool `json:",omitempty"`
-	// Late are the parameters of a task that no worker has when the time is up; see Driver.TimeUp.
+	// Late holds the parameters of the tasks that no worker has when the time is up; see
+	// Driver.TimeUp.
 	Late json.RawMessage `json:",omitempty"`
 }
 
 // Read names values that a task reads.
 type Read struct {
 	Value string
-	// Back counts back from the last committed version, which is 0.
+	// Back selects the version: 0 is the last committed version, 1 is the one before it, and so on.
 	Back int `json:",omitempty"`
 	// All reads the values of all items. Otherwise a task reads the value of its own item.
 	All bool `json:",omitempty"`
@@ -208,8 +209,8 @@ func (p *Plan) CheckStep(s *Step) error {
 	return nil
 }
 
-// Finite reports whether a driver can be written into a checkpoint: all its numbers are finite, its
-// certificate's and its report's included.
+// Finite reports whether a driver can be written into a checkpoint. It can if all of its numbers
+// are finite, including the numbers of its certificate and of its report.
 func Finite(d Driver) bool {
 	p := d.Progress()
 	if string(d.State()) == notFinite || string(p.Report) == notFinite {
@@ -219,7 +220,7 @@ func Finite(d Driver) bool {
 	return c == nil || Sums{c.Objective, c.Dual, c.Gap, c.Left}.Finite()
 }
 
-// State is a driver between two steps, as JSON: what a checkpoint holds of it.
+// State is the state of a driver between two steps, encoded as JSON. A checkpoint holds it.
 type State = json.RawMessage
 
 // Driver is the scalar part of a method's iteration: which step is next, with what parameters. It
@@ -231,8 +232,8 @@ type Driver interface {
 	// Step returns the step that Next decided on. It is for a driver that continues in the middle
 	// of it.
 	Step() (Step, bool)
-	// Commit folds the sums of that step's tasks, in task order, and goes to the next step.
-	// Tasks that were left out have nil sums. An error ends the job.
+	// Commit adds up the sums of that step's tasks, in task order, and goes to the next step. Tasks
+	// that were left out have nil sums. An error ends the job.
 	Commit([]Sums) (Outcome, error)
 	// TimeUp tells the driver whether the job's time is up. If so, the job ends as soon as it
 	// can, with a certificate of its present state. The result says what becomes of the tasks of
@@ -256,7 +257,7 @@ type Lookahead interface {
 
 // WarmStarter is a Driver whose iteration depends on where it begins.
 type WarmStarter interface {
-	// WarmStart says, before the first step, which families begin at given values.
+	// WarmStart tells the driver, before its first step, which variables start from given values.
 	WarmStart(families []string)
 }
 
@@ -284,10 +285,11 @@ type Traits struct {
 
 // Warner is a Method that can train some problems only with a reservation.
 type Warner interface {
-	// NoGap returns the reason why a job has no gap to train to, which begins with an option's
-	// name, or nil if it has one.
+	// NoGap returns nil if a job has a gap that training can reduce to a tolerance. Otherwise it
+	// returns the reason why there is none, which begins with an option's name.
 	NoGap(*taxonv1.JobSpec) error
-	// Warnings are for the user, before the training of a problem that Check has accepted.
+	// Warnings returns the warnings that the user sees before a problem that Check has accepted is
+	// trained.
 	Warnings(*Problem) []string
 }
 
@@ -306,7 +308,7 @@ const (
 	Skip
 )
 
-// Outcome says what a committed step means.
+// Outcome describes what follows from a committed step.
 type Outcome struct {
 	// Drop lists the variables whose values, written by the step, are discarded.
 	Drop []string
@@ -324,7 +326,8 @@ type Outcome struct {
 const (
 	// Gap certificates have a Dual that bounds the optimum from below.
 	Gap = "gap"
-	// LowerBound certificates have a lower bound on the evidence, which never falls.
+	// LowerBound certificates have a lower bound on the evidence. From sweep to sweep the bound
+	// never falls.
 	LowerBound = "lower_bound"
 	// Stationarity certificates have no bound. They say how far the iteration still moves.
 	Stationarity = "stationarity"
@@ -335,8 +338,8 @@ type Certificate struct {
 	Objective, Dual, Gap float64
 	// PrimalOnly says that Dual and Gap are undefined.
 	PrimalOnly bool `json:",omitempty"`
-	// Left is the number that takes the place of Gap if PrimalOnly is set: the job ends when it is at
-	// most Progress.Tolerance. Zero means that it is not known.
+	// Left takes the place of Gap if PrimalOnly is set. The job ends when Left is at most
+	// Progress.Tolerance. Zero means that it is not known.
 	Left float64 `json:",omitempty"`
 	// Kind is the kind of the certificate. An empty Kind stands for Gap, or for Stationarity if
 	// PrimalOnly is set.
@@ -358,7 +361,7 @@ func (c *Certificate) String() string {
 type Progress struct {
 	// Sweep is the current sweep.
 	Sweep uint32
-	// Certificate is the last one. It is nil before the first one.
+	// Certificate is the last certificate. It is nil before the first one.
 	Certificate *Certificate
 	// StoppedBy is one of the reasons below. It is empty while the iteration continues.
 	StoppedBy string
@@ -409,7 +412,7 @@ func CheckFinite(objective, gap float64) error {
 	return nil
 }
 
-// RelativeGap is (P-D)/P, at least 0.
+// RelativeGap returns (P-D)/P for the objective P and its bound D, and never less than 0.
 func RelativeGap(primal, dual float64) float64 {
 	if primal == dual { // both may be 0
 		return 0
@@ -424,7 +427,7 @@ type NodeFigures struct {
 	Dual      float64 `json:"dual"`
 }
 
-// PerNode lists the figures of all problems.
+// PerNode lists the figures of the problems of all nodes.
 func PerNode(nodes []string, primal, dual []float64) []NodeFigures {
 	list := make([]NodeFigures, len(primal))
 	for k := range list {
@@ -489,7 +492,7 @@ func (p *Plan) List(n int) Items {
 	return p.Items[n]
 }
 
-// String describes the work of a sweep.
+// String describes the work of a sweep in words.
 func (p *Plan) String() string {
 	var out []string
 	for _, list := range p.Items {
@@ -502,7 +505,7 @@ func (p *Plan) String() string {
 	return strings.Join(out, ", ")
 }
 
-// First is the number of items in the lists before list n.
+// First returns the number of items in all lists before list n.
 func (p *Plan) First(n int) (first int) {
 	for _, list := range p.Items[:n] {
 		first += list.Count

@@ -66,14 +66,14 @@ type Option struct {
 	// With is another option and its value, such as "schedule=colour". The option applies only where
 	// the other one has that value. It applies everywhere if With is empty.
 	With string
-	// Report says that the training's report shows the option.
+	// Report says that the report of a training shows the option.
 	Report bool
 	// Carried says that the option is not part of the job: the trainer applies it itself, if the
 	// method permits it.
 	Carried bool
 }
 
-// OptionKind is what the values of an option are.
+// OptionKind is the type of an option's values.
 type OptionKind uint8
 
 // These are the kinds of options.
@@ -124,7 +124,7 @@ const (
 // Range bounds a number.
 type Range struct {
 	Least, Most float64
-	// Above says that Least itself is outside.
+	// Above says that Least itself is not in the range.
 	Above bool
 	// Why is the reason for the bounds, for messages. It may be empty.
 	Why string
@@ -138,7 +138,8 @@ var (
 	WholeFrom0 = Range{Most: math.MaxInt32}
 )
 
-// Must returns what a number must be, or "" if x is in the range.
+// Must returns words that say what a number must be if x is outside the range. It returns "" if x
+// is in the range.
 func (r Range) Must(x float64) string {
 	word := func(x float64) string {
 		return strings.NewReplacer("e+0", "e", "e+", "e", "e-0", "e-").Replace(strconv.FormatFloat(x, 'g', -1, 64))
@@ -199,13 +200,13 @@ var (
 		Grid: []string{"none", "auto"}}
 )
 
-// Loss is the option of methods that have one of some losses, or only one.
+// Loss returns the option for the loss of a method, which has one loss or a choice of several.
 func Loss(losses ...string) Option {
 	return Option{Name: "loss", Common: true, Kind: Choice, Default: losses[0], Choices: losses, Group: GroupMethod,
 		Report: true, Help: "loss function (default: the first that the method has)", Grid: losses[:1]}
 }
 
-// JobOptions are the options of every job, whatever its method.
+// JobOptions lists the options that every job has, whatever its method.
 var JobOptions = []Option{
 	{Name: "prune", Kind: Choice, Default: "empty", Choices: []string{"empty", "none"}, Group: GroupMethod,
 		Help: "hierarchy leaves without instances: leave them out (empty), or train them on " +
@@ -298,7 +299,8 @@ func (p *Option) Number(o *taxonv1.Options) float64 {
 	return x
 }
 
-// NeedTree reports the options of a job that have a value for trees alone, all of them joined.
+// NeedTree returns an error for each option of a job that has a value which only trees allow, all
+// of them joined.
 func NeedTree(o *taxonv1.Options, options []Option) error {
 	var errs []error
 	for _, p := range options {
@@ -311,8 +313,8 @@ func NeedTree(o *taxonv1.Options, options []Option) error {
 	return errors.Join(errs...)
 }
 
-// Goes reports whether a job has the other option's value that With names. It is true if With is
-// empty.
+// Goes reports whether the other option has, in a job, the value that With asks for. It is true if
+// With is empty.
 func (p *Option) Goes(o *taxonv1.Options) bool {
 	name, value, ok := strings.Cut(p.With, "=")
 	return !ok || (&Option{Name: name}).Of(o) == value
@@ -341,7 +343,8 @@ func (p *Option) JSON(value string) json.RawMessage {
 	return json.RawMessage(value)
 }
 
-// Text returns the value that JSON wrote. If stored is empty, it returns the default.
+// Text returns the text of a value that JSON wrote. If stored is empty, it returns the option's
+// default.
 func (p *Option) Text(stored json.RawMessage) string {
 	text := string(stored)
 	if len(stored) > 0 && stored[0] == '"' {

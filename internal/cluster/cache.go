@@ -33,9 +33,9 @@ type Cache struct {
 // lockWait is the pause between two checks whether another process has fetched a set.
 const lockWait = 50 * time.Millisecond
 
-// Open opens a job's data: at their place below one of the roots, or from the cache. If the cache
-// lacks them, it first fetches them from the store or from HDFS. It verifies checksums. Another
-// worker may succeed where it fails, unless Refused reports otherwise.
+// Open opens a job's data. It finds them at their own path below one of the roots, or in the cache.
+// If the cache lacks them, it first fetches them from the store or from HDFS. It verifies
+// checksums. Another worker may succeed where it fails, unless Refused reports otherwise.
 func (c *Cache) Open(ctx context.Context, d *taxonv1.Data) (*dataset.Set, error) {
 	if fs.Shared(d.GetPath()) {
 		if err := c.Roots.Check(d.GetPath()); err != nil {
@@ -178,7 +178,7 @@ type refusal struct{ error }
 
 func (r *refusal) Unwrap() error { return r.error }
 
-// refusef returns a refusal.
+// refusef returns a refusal with a formatted message.
 func refusef(format string, args ...any) error { return &refusal{fmt.Errorf(format, args...)} }
 
 // Refused reports whether every worker with the same settings would meet err.

@@ -28,11 +28,11 @@ type Collector struct {
 	Data DataSets
 	// Jobs lists the jobs.
 	Jobs taxonv1.JobsClient
-	// Keep is how long a set stays without a job that refers to it.
+	// Keep is how long a data set stays in the store without a job that refers to it.
 	Keep time.Duration
 	// Dropped is called for each dropped set, with its id in the store. It may be nil.
 	Dropped func(set string)
-	// Failed is called with what could not be done yet.
+	// Failed is called with the error of each operation that failed and will be tried again.
 	Failed func(error)
 
 	// mu is held while a set is dropped and while a job is accepted.
@@ -161,8 +161,8 @@ func (c *Collector) drop(ctx context.Context, set string, now time.Time) error {
 	return nil
 }
 
-// referred returns the data sets of jobs that run, wait, can be resumed, or whose result can be
-// fetched, each with the most copies that one of them asks for.
+// referred returns the data sets of jobs that run, wait or can be resumed, or whose result can be
+// fetched. Each comes with the largest number of copies that one of the jobs asks for.
 func (c *Collector) referred(ctx context.Context) (map[string]int, error) {
 	list, err := c.Jobs.ListJobs(ctx, &taxonv1.ListJobsRequest{})
 	if err != nil {

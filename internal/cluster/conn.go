@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// patientWait is the longest pause between the tries of a user's call, so that it succeeds soon
-	// after the other side is back.
+	// patientWait is the longest pause between two tries of a user's call. It is short, so that the
+	// call succeeds soon after the other side is back.
 	patientWait = 100 * time.Millisecond
 	// connectWait bounds one attempt to connect.
 	connectWait = 5 * time.Second
@@ -55,15 +55,15 @@ func (d *Dialer) Conn(addr string) (*grpc.ClientConn, error) {
 	return d.conn(&d.conns, addr, patience)
 }
 
-// Shard is Conn for a shard's address, with settings for large messages.
+// Shard does what Conn does, for a shard's address and with settings for large messages.
 func (d *Dialer) Shard(addr string) (*grpc.ClientConn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.conn(&d.shards, addr, storerpc.BulkDialOptions())
 }
 
-// conn finds or makes a connection. The interceptors in first run before the security's
-// interceptors, so that they see the errors of these. The caller holds mu.
+// conn finds or makes a connection. The interceptors in `first` run before those that security
+// adds, so that they see the errors that those return. The caller holds mu.
 func (d *Dialer) conn(conns *map[string]*grpc.ClientConn, addr string,
 	first []grpc.DialOption) (*grpc.ClientConn, error) {
 	if c := (*conns)[addr]; c != nil {

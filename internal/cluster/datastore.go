@@ -124,7 +124,7 @@ func (d *DataStore) Refill(ctx context.Context, job string, copies int) (filled 
 	return filled, nil
 }
 
-// putCopies is Put with another number of copies.
+// putCopies does what Put does, with a given number of copies.
 func (d *DataStore) putCopies(ctx context.Context, values []store.Value, copies int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(batchParts)

@@ -25,26 +25,29 @@ var (
 	storeFolder   = Folder{"a store's shard", []string{"shard.id"}, regexp.MustCompile(`^values$`)}
 	clusterFolder = Folder{"`taxon cluster up`", []string{"cluster.json"},
 		regexp.MustCompile(`^(supervisor\.lock|state\.json|logs|cache|coordinator|store-[0-9]+)$`)}
-	// anywhere matches names that may be in an otherwise empty folder: those of an empty disk
-	// (lost+found), hidden files, and those of a process's installer.
+	// anywhere matches the names of files that may be in an otherwise empty folder: lost+found,
+	// which an empty disk has, hidden files, and the files that a process's installer makes.
 	anywhere = regexp.MustCompile(`^(\..*|lost\+found|tmp)$`)
 )
 
-// CoordinatorFolder refuses a folder that a coordinator can't use: another process's, or one with
-// foreign content. It accepts a new folder, an empty one, and a coordinator's own.
+// CoordinatorFolder refuses a folder that a coordinator can't use, because it is the folder of
+// another process or has foreign content. It accepts a new folder, an empty one, and a
+// coordinator's own.
 func CoordinatorFolder(dir string) error { return coordinatorFolder.check(dir, true) }
 
-// StoreFolder is the same check for a store.
+// StoreFolder does the same check as CoordinatorFolder, for a store.
 func StoreFolder(dir string) error { return storeFolder.check(dir, true) }
 
-// SupervisorFolder is the same check for a cluster on one machine.
+// SupervisorFolder does the same check as CoordinatorFolder, for the supervisor of a cluster on one
+// machine.
 func SupervisorFolder(dir string) error { return clusterFolder.check(dir, true) }
 
 // WorkerFolder refuses another process's folder for a worker's cache. The folder may hold other
 // things.
 func WorkerFolder(dir string) error { return Folder{}.check(dir, false) }
 
-// check refuses a folder of another kind. With alone it also refuses one with foreign content.
+// check refuses a folder of another kind. If alone is true, it also refuses a folder with foreign
+// content.
 func (f Folder) check(dir string, alone bool) error {
 	names, err := contents(dir)
 	if err != nil {

@@ -28,8 +28,7 @@ type Rules struct {
 	// Submitting calls take if the job's data are where the job says (Collector.Submitting). A nil
 	// Submitting accepts every job.
 	Submitting func(ctx context.Context, d *taxonv1.Data, take func() error) error
-	// Strays answers the call of that name (Collector.Strays). If it is nil, the call is not
-	// served.
+	// Strays answers the call Strays (see Collector.Strays). If it is nil, the call is not served.
 	Strays func(ctx context.Context, drop []string) ([]*taxonv1.Stray, error)
 }
 

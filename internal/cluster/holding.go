@@ -17,8 +17,8 @@ import (
 type Holding struct {
 	// Shard is the shard itself.
 	Shard store.Shard
-	// Refused returns the size in bytes of the last values for which there was no room, or 0 if
-	// there was. A nil Refused means 0.
+	// Refused returns the size, in bytes, of the values for which there was no room at the last
+	// write. It returns 0 if there was room. A nil Refused stands for 0.
 	Refused func() uint64
 
 	// values and bytes are from the last count.
@@ -109,7 +109,7 @@ func (h *Holding) Run(ctx context.Context) {
 	}
 }
 
-// count counts the values once. After an error the last count stays.
+// count counts the values once. After an error it keeps the last count.
 func (h *Holding) count(ctx context.Context) {
 	var values, bytes uint64
 	err := h.Shard.List(ctx, "", func(i store.Info) error {

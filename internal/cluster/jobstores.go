@@ -75,7 +75,7 @@ func (s *JobStores) Of(job string, shards []*taxonv1.Shard, replicas uint32) (*s
 // waits for a shard that is away no longer than Patience; what the shard then keeps too long is
 // freed with the job.
 type StoreCleaner struct {
-	// Of returns a job's store. A nil store means that nothing of the job is left.
+	// Of returns a job's store. It returns nil if nothing of the job is left.
 	Of func(job string) (store.Store, error)
 	// Forget is called for jobs that are dropped completely. It may be nil.
 	Forget func(ctx context.Context, job string) error

@@ -25,10 +25,11 @@ type Member struct {
 	Version string
 	// Members is the coordinator's service.
 	Members taxonv1.MembersClient
-	// Holding says what the shard holds. A nil Holding reports nothing.
+	// Holding reports what the shard holds. If Holding is nil, the coordinator is told nothing
+	// about it.
 	Holding *Holding
-	// Repairing reports whether the shard is copying values from others that it missed. It may be
-	// nil.
+	// Repairing reports whether the shard is copying values that it missed from other shards. It
+	// may be nil.
 	Repairing func() bool
 	// Joined is called once, when the coordinator first knows the shard.
 	Joined func()
@@ -48,8 +49,8 @@ func (m *Member) Known() bool { return m.known.Load() }
 const callTimeout = 5 * time.Second
 
 // Run registers the shard, and then sends heartbeats until ctx ends, when it leaves. It returns an
-// error if another process is the shard, or if it is denied access before it was ever registered. A
-// later denial is retried, because certificates may be being changed.
+// error if another process is the shard, or if it is denied access before it was ever registered.
+// After a later denial it tries again, because certificates may be changing just then.
 func (m *Member) Run(ctx context.Context) error {
 	joined, missed := false, true
 	seen := time.Now()

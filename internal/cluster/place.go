@@ -151,7 +151,8 @@ func (f *finder) addr(ctx context.Context) (string, error) {
 	return f.place.Coordinator, f.err
 }
 
-// NameServers has certificates checked for ServerName if the coordinator is found by a file.
+// NameServers sets the name that servers' certificates must have to ServerName, if the coordinator
+// is found by a file.
 func NameServers(o *secure.Options, coordinator string) {
 	if IsPlace(coordinator) && o.ServerName == "" {
 		o.ServerName = ServerName

@@ -28,7 +28,7 @@ type Repairer struct {
 	busy atomic.Bool
 }
 
-// Busy reports whether the shard may lack values that it should hold.
+// Busy reports whether the shard may still lack values that it should hold.
 func (r *Repairer) Busy() bool { return r.busy.Load() }
 
 // repairAgain is the pause before a failed repair is repeated.

@@ -118,8 +118,8 @@ func (s *Shards) addr(id string) string {
 	return s.shard(id).GetAddr()
 }
 
-// down says that a call to a shard would probably wait in vain: the coordinator does not hear
-// from it, or the last call did not reach it.
+// down reports whether a call to a shard would probably wait in vain, because the coordinator does
+// not hear from the shard or the last call did not reach it.
 func (s *Shards) down(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

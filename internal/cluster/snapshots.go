@@ -336,7 +336,7 @@ func (s *Saved) PutValues(ctx context.Context, dst store.Store) error {
 	return s.back.Restore(ctx, dst)
 }
 
-// PutData uploads what is missing of the job's data set d. copies and progress are as in Upload.
+// PutData uploads the missing parts of the job's data set d. copies and progress are as in Upload.
 func (s *Saved) PutData(ctx context.Context, st Writer, copies int, d *taxonv1.Data,
 	progress func(done, total int64)) error {
 	name, held, namesOnly := savedData(d)

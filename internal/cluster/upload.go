@@ -117,7 +117,7 @@ func sumOf(data []byte) string {
 	return strings.TrimPrefix(store.ContentName(data), store.ContentPrefix)
 }
 
-// upload is the state of one Upload.
+// upload holds the state of one call of Upload.
 type upload struct {
 	store    Writer
 	dir      string
@@ -176,7 +176,7 @@ func (u *upload) flush(ctx context.Context) error {
 	return nil
 }
 
-// tell reports progress by a number of bytes.
+// tell adds a number of bytes to the progress and reports it.
 func (u *upload) tell(bytes int64) {
 	u.done += bytes
 	if u.progress != nil {

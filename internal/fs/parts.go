@@ -17,7 +17,8 @@ type joined struct {
 	count *counter
 }
 
-// openParts opens several files of that size as one, under the name that the user gave.
+// openParts opens several files as one, under the name that the user gave. size is their total
+// size.
 func openParts(ctx context.Context, src Source, path string, parts []string, size int64) (*File, error) {
 	j := &joined{ctx: ctx, src: src, rest: parts, last: '\n', count: &counter{}}
 	if err := j.next(); err != nil {

@@ -50,7 +50,7 @@ func isScheme(s string) bool {
 	return s != ""
 }
 
-// Shared reports whether other hosts see a path as this one does: it lies in HDFS.
+// Shared reports whether other hosts see the same file at a path, because it lies in HDFS.
 func Shared(path string) bool { return hdfs.Is(path) }
 
 // Join appends names to a path, as filepath.Join does.
@@ -72,10 +72,10 @@ func Dir(path string) string {
 	return filepath.Dir(path)
 }
 
-// IsAbs reports whether a path means the same from any folder.
+// IsAbs reports whether a path names the same file whatever the process's folder is.
 func IsAbs(path string) bool { return Shared(path) || filepath.IsAbs(path) }
 
-// Abs returns the clean path that means from any folder what path means from this process's.
+// Abs returns an absolute, clean path for the file that path names in the folder of this process.
 func Abs(path string) (string, error) {
 	if Shared(path) {
 		return Clean(path), nil
@@ -83,8 +83,9 @@ func Abs(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// Beside returns the path of a folder of this machine for work on a path: path with ext behind it, or, for one
-// in HDFS, a folder in the user's cache whose name is made of both.
+// Beside returns the path of a folder of this machine for work on a path. For a local path it is
+// the path followed by ext. For a path in HDFS it is a folder in the user's cache, whose name is
+// made from path and ext.
 func Beside(path, ext string) (string, error) {
 	at := Clean(path) + ext
 	if !Shared(path) {
@@ -98,7 +99,8 @@ func Beside(path, ext string) (string, error) {
 	return filepath.Join(cache, "taxon", hex.EncodeToString(sum[:8])+ext), nil
 }
 
-// hasGlob reports whether a path is a pattern. The host of one in HDFS may have brackets.
+// hasGlob reports whether a path is a pattern. It ignores the brackets that the host of an HDFS
+// path may have.
 func hasGlob(path string) bool {
 	if rest, ok := strings.CutPrefix(path, Scheme); ok {
 		_, path, _ = strings.Cut(rest, "/")

@@ -17,9 +17,10 @@ import (
 )
 
 // FS is a file system on which a path may lie: one of this machine, one in memory, or one in HDFS.
-// It has what all of these can do. What only a disk can do, such as locks, links and files that
-// grow, is in vfs.FS. Names are paths as the user gives them, those in HDFS with their scheme and
-// host. Methods return the errors of package os, or InputErrors that name the path.
+// It has the operations that all of these support. Operations that only a disk supports, such as
+// locks, links and files that grow, are in vfs.FS. Names are paths as the user gives them. Paths in
+// HDFS have their scheme and host. Methods return the errors of package os, or InputErrors that
+// name the path.
 type FS interface {
 	// Stat describes a file or folder.
 	Stat(name string) (iofs.FileInfo, error)
@@ -48,7 +49,7 @@ type FS interface {
 type Regular interface {
 	io.ReadCloser
 	io.ReaderAt
-	// Size is the file's length when it was opened.
+	// Size returns the length that the file had when it was opened.
 	Size() int64
 }
 
@@ -61,8 +62,9 @@ func For(ctx context.Context, path string) FS {
 	return local{ctx, vfs.OS}
 }
 
-// Keep is For with one connection to HDFS for all calls but Open and Input, made by the first call. The file
-// system is then for one goroutine, and of one host. done ends the connection.
+// Keep does what For does, but all calls except Open and Input share one connection to HDFS, which
+// the first call makes. The file system is then for one goroutine, and of one host. done ends the
+// connection.
 func Keep(ctx context.Context, path string) (disk FS, done func() error) {
 	if !Shared(path) {
 		return For(ctx, path), func() error { return nil }
@@ -74,7 +76,7 @@ func Keep(ctx context.Context, path string) (disk FS, done func() error) {
 // On returns a disk as a file system.
 func On(disk vfs.FS) FS { return local{context.Background(), disk} }
 
-// here is For without an end.
+// here returns what For returns, with a context that never ends.
 func here(path string) FS { return For(context.Background(), path) }
 
 // Stat describes a file or folder.
@@ -114,7 +116,7 @@ func ReadFile(ctx context.Context, path string) ([]byte, error) {
 	return ReadFileOn(For(ctx, path), path)
 }
 
-// ReadFileOn is ReadFile on a file system that is known.
+// ReadFileOn does what ReadFile does, on a given file system.
 func ReadFileOn(disk FS, path string) ([]byte, error) {
 	r, err := disk.Open(path)
 	if err != nil {
@@ -144,7 +146,7 @@ func ReadDir(path string) (list []iofs.FileInfo, err error) {
 // ReadDirNames lists the names in a folder, sorted.
 func ReadDirNames(path string) ([]string, error) { return NamesOn(here(path), path) }
 
-// NamesOn is ReadDirNames on a file system that is known.
+// NamesOn does what ReadDirNames does, on a given file system.
 func NamesOn(disk FS, path string) (names []string, err error) {
 	entries, err := disk.ReadDir(path)
 	for _, e := range entries {
@@ -228,9 +230,9 @@ func expand(disk FS, path string) ([]string, error) {
 	return found, err
 }
 
-// match lists what matches a pattern, by name. Names that begin with _ or . match only what begins so, as with
-// Hadoop's tools. files leaves out folders. A folder that can't be listed is an error, so that no
-// training silently lacks files.
+// match lists what matches a pattern, by name. Names that begin with _ or . match only what begins
+// so, as with Hadoop's tools. If files is true, match leaves out folders. A folder that can't be
+// listed is an error, so that no training silently lacks files.
 func match(disk FS, pattern string, files bool) (out []string, err error) {
 	dir, last := Dir(pattern), path.Base(pattern)
 	if !hasGlob(pattern) || dir == pattern {

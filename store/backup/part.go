@@ -28,9 +28,9 @@ const (
 	batchValues = 4096
 )
 
-// writePart writes values to w. infos are as List returns them: in strictly ascending order of keys,
-// with their sizes. A key without a value is store.ErrMissing. The same keys and values give the
-// same bytes. It neither syncs nor closes w.
+// writePart writes values to w. infos describes the values as List does, with their sizes and in
+// strictly ascending order of keys. If a key has no value, writePart returns store.ErrMissing. The
+// same keys and values give the same bytes. It neither syncs nor closes w.
 func writePart(ctx context.Context, w io.Writer, src store.Store, infos []store.Info) error {
 	out, err := newPartWriter(w)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// restoreBytes and restoreValues bound a batch of Restore.
+	// restoreBytes and restoreValues bound the size and the number of values of a batch that
+	// Restore puts.
 	restoreBytes  = 8 << 20
 	restoreValues = 4096
 )
@@ -151,7 +152,7 @@ func (s *Snapshot) part(ctx context.Context, f File, put func(context.Context, [
 	return flush()
 }
 
-// summed counts what is read and computes its checksum.
+// summed is a reader that counts what is read and computes its checksum.
 type summed struct {
 	r      io.Reader
 	bytes  uint64

@@ -113,7 +113,7 @@ func writeFile(dir Dir, f *File, write func(io.Writer) error) error {
 	return errors.Join(write(&counted{out, f}), out.Close())
 }
 
-// counted adds what is written to the size and checksum of a file.
+// counted is a writer that adds what is written to the size and checksum of a file.
 type counted struct {
 	w io.Writer
 	f *File
@@ -180,7 +180,8 @@ func (f *localFile) Close() error {
 const (
 	manifestName = "manifest"
 	manifestHead = "taxon snapshot 1 "
-	// maxManifest bounds what is read of a manifest, in bytes. A file takes about 100.
+	// maxManifest is the greatest size of a manifest, in bytes. Each file takes about 100 bytes of
+	// it.
 	maxManifest = 16 << 20
 	maxFiles    = 1 << 16
 )

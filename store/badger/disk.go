@@ -82,7 +82,7 @@ func roomToOpen(dir string, free func(string) (uint64, error)) error {
 	return nil
 }
 
-// explain translates an error of Badger's.
+// explain translates an error of Badger to an error of package store.
 func explain(err error) error {
 	var ke *store.KeyError
 	switch {

@@ -4,7 +4,8 @@ package badger
 
 import "math"
 
-// freeBytes is unknown on this system. Writes fail when the disk is full.
+// freeBytes returns the largest number, because the free space is unknown on this system. Writes
+// fail when the disk is full.
 func freeBytes(string) (uint64, error) { return math.MaxUint64, nil }
 
 func noSpace(error) bool { return false }

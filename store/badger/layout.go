@@ -77,7 +77,7 @@ func parseHead(key, b []byte) (head, error) {
 	}, nil
 }
 
-// mark says up to where a segment's records have heads in Badger.
+// mark records the offset in a segment up to which its records have heads in Badger.
 type mark struct {
 	end int64
 	// sum identifies the file (see segment.File.Sum).

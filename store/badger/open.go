@@ -97,7 +97,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// open is Open with valid options.
+// open does what Open does, for valid options.
 func open(o Options) (*Store, error) {
 	table := int64(min(o.Memory/tablesInMemory, maxTableBytes))
 	s := &Store{dir: o.Dir, limits: o.Limits.WithDefaults(), reserve: reserveTables * uint64(table), free: freeBytes,
@@ -314,7 +314,8 @@ func (s *Store) replayFile(f *segment.File, m mark) error {
 	})
 }
 
-// marks returns, by segment number, up to where segments have heads in Badger.
+// marks returns, for each segment number, the offset up to which the segment's records have heads
+// in Badger.
 func (s *Store) marks() (map[uint64]mark, error) {
 	out := map[uint64]mark{}
 	err := s.view(func(txn *bdg.Txn) error {
@@ -338,7 +339,7 @@ func (s *Store) marks() (map[uint64]mark, error) {
 	return out, err
 }
 
-// spares are files of dropped steps that wait for reuse (see segment.Blank). In each sweep a job
+// spares holds files of dropped steps that wait for reuse (see segment.Blank). In each sweep a job
 // drops about as much as it writes.
 type spares struct {
 	mu    sync.Mutex

@@ -55,7 +55,7 @@ func (s *Store) put(ctx context.Context, values []store.Checksummed) error {
 	return s.flushHeads(ctx)
 }
 
-// explain adds which store an error concerns, unless the error names a key.
+// explain adds the name of the store to an error, unless the error names a key.
 func (s *Store) explain(err error) error {
 	var ke *store.KeyError
 	if errors.As(err, &ke) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -64,7 +64,7 @@ func (s *Store) explain(err error) error {
 	return fmt.Errorf("store %s: %w", s.dir, explain(err))
 }
 
-// durable is what must be on the disk before a call returns.
+// durable lists what must be on the disk before a call returns.
 type durable []place
 
 // need adds a value. Only the last one in a file counts.

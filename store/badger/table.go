@@ -32,7 +32,7 @@ type place struct {
 // end returns the offset after the value.
 func (p place) end() int64 { return p.offset + int64(p.bytes) }
 
-// step is what a shard knows about a step that has segments.
+// step holds what a shard knows about a step that has segments.
 type step struct {
 	job    string
 	number uint32
@@ -129,7 +129,7 @@ func (t *table) number() uint64 {
 	return t.next - 1
 }
 
-// of lists the steps of a job, or of all jobs if job is empty, in order.
+// of lists the steps of a job in order. If job is empty, it lists the steps of all jobs.
 func (t *table) of(job string) []*step {
 	t.mu.Lock()
 	defer t.mu.Unlock()

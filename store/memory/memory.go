@@ -177,8 +177,8 @@ func (s *Store) prune(job string, n uint32) {
 	}
 }
 
-// sameBytes refuses a value that differs from the stored one by what was stored under the key: its
-// size and checksum, and the bytes if they are intact.
+// sameBytes returns an error if a value differs from the stored one. It compares sizes and
+// checksums, and also the bytes if the stored ones are intact.
 func sameBytes(old entry, v *store.Checksummed) error {
 	if old.crc32c == v.CRC32C && len(old.data) == len(v.Data) &&
 		(bytes.Equal(old.data, v.Data) || store.Checksum(old.data) != old.crc32c) {
@@ -189,7 +189,7 @@ func sameBytes(old entry, v *store.Checksummed) error {
 		store.ErrConflict, len(old.data), old.crc32c, len(v.Data), v.CRC32C)}
 }
 
-// whole reports whether the entry has exactly the value's bytes.
+// whole reports whether the entry holds exactly the bytes of the value.
 func (e entry) whole(v *store.Checksummed) bool { return bytes.Equal(e.data, v.Data) }
 
 // Get implements store.Store. It returns the kept slices themselves.
@@ -229,7 +229,7 @@ func (s *Store) Read(ctx context.Context, keys []store.Key, yield func(i int, v 
 	return ctx.Err()
 }
 
-// lookUp returns the entries of keys, zero where there is none.
+// lookUp returns the entries of keys. The entry of a key without a value is zero.
 func (s *Store) lookUp(keys []store.Key) ([]entry, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -64,7 +64,7 @@ type File struct {
 	synced int64
 }
 
-// errReadOnly refuses to append to a file that was opened again.
+// errReadOnly is the error of appending to a file that was opened again.
 var errReadOnly = errors.New("a segment that was opened again is only read")
 
 // Create makes an empty file in a folder. The file's name is durable when Create returns, its bytes

@@ -25,7 +25,7 @@ const (
 	kindDeleted = 'D'
 )
 
-// Head says what a file holds.
+// Head describes what a file holds.
 type Head struct {
 	Job  string
 	Step uint32

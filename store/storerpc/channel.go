@@ -253,7 +253,7 @@ type callContext struct {
 	incoming context.Context
 }
 
-// inlineContext returns the context of such a handler.
+// inlineContext returns the context of a handler that runs in its caller's goroutine.
 func inlineContext(caller context.Context) context.Context {
 	c := &callContext{Context: caller, incoming: context.Background()}
 	if md, ok := metadata.FromOutgoingContext(caller); ok {

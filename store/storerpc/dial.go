@@ -2,8 +2,8 @@ package storerpc
 
 import "google.golang.org/grpc"
 
-// ioBytes is how much a connection reads and writes at a time: a message with a task's values
-// takes two or three system calls.
+// ioBytes is how many bytes a connection reads or writes at a time. A message with a task's values
+// then takes two or three system calls.
 const ioBytes = 128 << 10
 
 // BulkDialOptions are for connections that carry values, in addition to a cluster's usual
@@ -17,7 +17,7 @@ func BulkDialOptions() []grpc.DialOption {
 	}
 }
 
-// BulkServerOptions are the same for the server of a shard.
+// BulkServerOptions returns the corresponding options for the server of a shard.
 func BulkServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.InitialWindowSize(messageBytes),

@@ -25,7 +25,7 @@ func (c *Client) Get(ctx context.Context, keys []store.Key) ([][]byte, error) {
 	return call.out, ctx.Err()
 }
 
-// getCall is the state of one Get.
+// getCall holds the state of one call of Get.
 type getCall struct {
 	*Client
 	keys []store.Key
@@ -90,7 +90,7 @@ func (c *getCall) run(ctx context.Context) error {
 	}
 }
 
-// round asks for one copy of each key that is left. With up set it asks only shards that are
+// round asks for one copy of each key that is left. If up is set, it asks only shards that are
 // believed to be up.
 func (c *getCall) round(ctx context.Context, copy int, up bool) error {
 	parts := make([][]int32, len(c.shards))

@@ -7,7 +7,8 @@ import (
 	"taxon/store"
 )
 
-// shortPatience is the share of the patience for a shard whose work others can do.
+// shortPatience is the share of the patience that a call has for a shard if other shards can do its
+// work.
 const shortPatience = 0.2
 
 // Put implements store.Store. It sends all values at once, each to its shards; see Client.
@@ -22,7 +23,7 @@ func (c *Client) Put(ctx context.Context, values []store.Value) error {
 	return c.put(ctx, summed)
 }
 
-// putCall is the state of one Put.
+// putCall holds the state of one call of Put.
 type putCall struct {
 	*Client
 	values []store.Checksummed

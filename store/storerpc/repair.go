@@ -34,14 +34,15 @@ type RepairOptions struct {
 type RepairResult struct {
 	// Checked is the number of values that the shard should hold.
 	Checked uint64
-	// Copied is the number of them that were missing or wrong and have been copied.
+	// Copied is the number of values that were missing or wrong and have been copied.
 	Copied uint64
-	// Bytes is the size of these copies.
+	// Bytes is the size of the copied values, in bytes.
 	Bytes uint64
-	// Gone is the number of them of which no other shard has an intact copy any more.
+	// Gone is the number of missing or wrong values of which no other shard has an intact copy any
+	// more.
 	Gone uint64
-	// Differ is the number of them that the shard holds with other bytes. They stay, because their
-	// writer is not deterministic.
+	// Differ is the number of values that the shard holds with other bytes than the other shards.
+	// They stay, because their writer is not deterministic.
 	Differ uint64
 }
 

@@ -67,7 +67,7 @@ const StreamBytes = groupBytes + 4*messageBytes
 // received one at a time.
 func NewServer(shard store.Shard) *Server { return NewServerWith(shard, ServerOptions{}) }
 
-// NewServerWith is NewServer with options.
+// NewServerWith does what NewServer does, with options.
 func NewServerWith(shard store.Shard, o ServerOptions) *Server {
 	if o.Streams <= 0 {
 		o.Streams = defaultStreams
@@ -147,7 +147,7 @@ func (s *Server) Get(req *taxonv1.GetRequest, stream grpc.ServerStreamingServer[
 	return s.watch(func(t *turns) error { return s.get(req, stream, t) })
 }
 
-// get is Get within its watch.
+// get does the work of Get while a watch runs.
 func (s *Server) get(req *taxonv1.GetRequest, stream grpc.ServerStreamingServer[taxonv1.GetChunks], t *turns) error {
 	if err := s.limits.CheckBatch("get", len(req.Keys), 0); err != nil {
 		return toStatus(err)
@@ -233,7 +233,7 @@ func (s *Server) Put(stream grpc.ClientStreamingServer[taxonv1.PutChunks, taxonv
 	return s.watch(func(t *turns) error { return s.put(stream, t) })
 }
 
-// put is Put within its watch.
+// put does the work of Put while a watch runs.
 func (s *Server) put(stream grpc.ClientStreamingServer[taxonv1.PutChunks, taxonv1.PutResult], t *turns) error {
 	if err := acquire(stream.Context(), s.slots); err != nil {
 		return toStatus(err)
@@ -394,7 +394,8 @@ const defaultStall = time.Minute
 // turns says which side of a stream must act. It is odd while that is the other side.
 type turns struct{ atomic.Uint64 }
 
-// other makes a call that waits for the other side.
+// other makes a call that waits for the other side. It counts a turn before the call and one after
+// it.
 func (t *turns) other(call func() error) error {
 	t.Add(1)
 	defer t.Add(1)

@@ -144,7 +144,7 @@ func getRequest(keys []store.Key, positions []int32) *taxonv1.GetRequest {
 	return req
 }
 
-// getStream is the state of one answer.
+// getStream holds the state of one answer to a get.
 type getStream struct {
 	shard     *shard
 	keys      []store.Key

@@ -32,8 +32,8 @@ func testCancel(t *testing.T, h Harness) {
 	wantError(t, err, context.DeadlineExceeded)
 }
 
-// testConcurrent lets writers race for the same keys, with equal bytes and with
-// others: of those exactly one may win, and readers see it or nothing.
+// testConcurrent lets writers race for the same keys. Writers of equal bytes must all succeed. Of
+// writers with different bytes exactly one may win, and readers must see its bytes or nothing.
 func testConcurrent(t *testing.T, h Harness) {
 	ctx, s := open(t, h)
 	const writers, keys = 6, 25
@@ -172,7 +172,7 @@ func testReopen(t *testing.T, h Harness) {
 	}
 }
 
-// testCrash checks that what was acknowledged is there without a clean end.
+// testCrash checks that acknowledged values survive a crash.
 func testCrash(t *testing.T, h Harness) {
 	if h.Crash == nil {
 		t.Skip("volatile")

@@ -14,7 +14,7 @@ func key(step, task, attempt uint32, name string) store.Key {
 	return store.Key{Job: "job-1", Step: step, Task: task, Attempt: attempt, Name: name}
 }
 
-// noise is n bytes that do not compress, fixed by the seed.
+// noise returns n bytes that do not compress. They depend on the seed alone.
 func noise(seed uint64, n int) []byte {
 	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16), byte(seed >> 24)})
 	b := make([]byte, n)

@@ -22,11 +22,11 @@ type Replicated struct {
 	Repair func(shard int) error
 }
 
-// Breakable is a shard.
+// Breakable is a shard that a test can stop, wipe and damage.
 type Breakable interface {
 	// Stop makes calls end as if the shard's process were killed.
 	Stop()
-	// Start brings the shard back with what it had.
+	// Start brings the shard back with the values that it had.
 	Start()
 	// Wipe replaces the shard by an empty one.
 	Wipe()
@@ -67,7 +67,7 @@ func manyValues(step uint32, n int) []store.Value {
 	return out
 }
 
-// count is the number of whole copies of a value.
+// count returns the number of intact copies of a value.
 func (r Replicated) count(v store.Value) int {
 	n := 0
 	for _, s := range r.Shards {

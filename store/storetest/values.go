@@ -38,7 +38,7 @@ func testMissing(t *testing.T, h Harness) {
 	}
 }
 
-// testSizes tries the borders of chunks on the wire and on disk.
+// testSizes stores values whose sizes are at the limits of chunks, on the wire and on disk.
 func testSizes(t *testing.T, h Harness) {
 	_, s := open(t, h)
 	var values []store.Value

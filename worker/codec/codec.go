@@ -37,10 +37,10 @@ func (e *Encoder) Byte(v byte) { e.B = append(e.B, v) }
 // Uvarint appends a number that is not negative, in 7 bits a byte.
 func (e *Encoder) Uvarint(v int) { e.B = binary.AppendUvarint(e.B, uint64(v)) }
 
-// F32 appends an array.
+// F32 appends an array of float32 numbers.
 func (e *Encoder) F32(v []float32) { e.B = sparse.Append(e.B, v) }
 
-// F64as32 appends an array, rounded to float32.
+// F64as32 appends an array of float64 numbers, each rounded to float32.
 func (e *Encoder) F64as32(v []float64) {
 	at := e.Extend(4 * len(v))
 	for i, x := range v {
@@ -48,7 +48,7 @@ func (e *Encoder) F64as32(v []float64) {
 	}
 }
 
-// F64 appends an array.
+// F64 appends an array of float64 numbers.
 func (e *Encoder) F64(v []float64) { e.B = sparse.Append(e.B, v) }
 
 // Ascending appends strictly ascending indices as differences, the first one relative to lo.
@@ -89,7 +89,7 @@ func (e *Encoder) Ascending(v []uint32, lo uint32) {
 
 // Decoder reads what Encoder wrote. After the first error it reads everything as zero.
 type Decoder struct {
-	// B is what is left to read.
+	// B holds the bytes that are left to read.
 	B []byte
 	// Err is the first error, or nil.
 	Err error
@@ -155,7 +155,7 @@ func (d *Decoder) Take(n int) []byte {
 	return v
 }
 
-// F32 fills dst.
+// F32 fills dst with float32 numbers.
 func (d *Decoder) F32(dst []float32) { words(d, 4, dst) }
 
 // View32 reads n numbers. They alias the value if they are aligned.
@@ -167,13 +167,13 @@ func (d *Decoder) View32(n int) []float32 {
 	return sparse.View[float32](d.Take(4 * n))
 }
 
-// F64 fills dst.
+// F64 fills dst with float64 numbers.
 func (d *Decoder) F64(dst []float64) { words(d, 8, dst) }
 
-// U16 fills dst.
+// U16 fills dst with uint16 numbers.
 func (d *Decoder) U16(dst []uint16) { words(d, 2, dst) }
 
-// U32 fills dst. Applied to what F32 wrote, it returns the bits of the floats.
+// U32 fills dst with uint32 numbers. If F32 wrote them, they are the bits of the floats.
 func (d *Decoder) U32(dst []uint32) { words(d, 4, dst) }
 
 // words fills dst with words of a size.
@@ -247,8 +247,8 @@ const (
 	lowBits  = 0x0101010101010101
 )
 
-// eight decodes eight indices into dst and returns the last one. w holds eight differences of a
-// byte each, and at is the index before them.
+// eight decodes eight indices into dst and returns the last one. w holds eight differences of one
+// byte each, and at is the index before the first of them.
 func eight(dst []uint32, at, w uint64) uint64 {
 	_ = dst[7]
 	v := uint32(at) // the caller refuses a last index that is too large

@@ -2,7 +2,7 @@ package program
 
 import "golang.org/x/sys/unix"
 
-// threadSeconds is the CPU time of the calling thread.
+// threadSeconds returns the CPU time of the calling thread, in seconds.
 func threadSeconds() float64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {

@@ -5,10 +5,11 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// loadCells is the number of cells that the features' loads are summed in for a job's description.
+// loadCells is the number of cells into which a job's description groups the features' loads. A
+// cell holds the sum of its features' loads.
 const loadCells = 4096
 
-// DescribeData returns what the coordinator needs to know of a data set in memory.
+// DescribeData returns what the coordinator needs to know about a data set in memory.
 func DescribeData(s *dataset.Set) *taxonv1.Data {
 	d := &taxonv1.Data{
 		Path: "embedded", Fingerprint: s.Fingerprint, Instances: uint64(s.Matrix.Rows), Features: uint64(s.Matrix.Cols),

@@ -14,7 +14,7 @@ type Layout struct {
 	Owner string
 	// Names are the names of the families, in Markdown.
 	Names string
-	// By says which tasks write the values, and Holds what is in them.
+	// By says which tasks write the values, and Holds says what is in them.
 	By, Holds string
 	// Formats are the first bytes that tell such a value from others.
 	Formats []byte
@@ -23,7 +23,7 @@ type Layout struct {
 // shared are the formats that values of all methods may begin with.
 var shared = []byte{codec.FormatVector, codec.FormatNarrow, FormatWeights}
 
-// layouts are all layouts, in the order of their declaration.
+// layouts lists all layouts in the order of their declaration.
 var layouts = []Layout{{Names: "`weights`", By: "every emitting task of any method", Holds: "final weights of nodes",
 	Formats: []byte{FormatWeights}}}
 

@@ -9,7 +9,7 @@ import (
 	"taxon/store"
 )
 
-// Values is what a task reads from and writes to.
+// Values is the store that a task reads from and writes to.
 type Values interface {
 	// Get reads values; a missing one is nil.
 	Get(ctx context.Context, keys []store.Key) ([][]byte, error)
@@ -29,7 +29,8 @@ type Task struct {
 	// Params are the parameters of the operation, in the method's own encoding.
 	Params []byte
 
-	// Seed follows from the job's seed, the item and the sweep. Another attempt has the same.
+	// Seed is computed from the job's seed, the item and the sweep. All attempts of a task have the
+	// same seed.
 	Seed uint64
 
 	// Sweep is the number of the sweep.
@@ -45,7 +46,8 @@ type Task struct {
 	values Values
 }
 
-// Stats says what a task cost. Bytes are those read from the store and written to it.
+// Stats holds what a task cost. Its bytes are the bytes that the task read from the store and wrote
+// to it.
 type Stats struct {
 	CPUSeconds   float64
 	BytesRead    uint64

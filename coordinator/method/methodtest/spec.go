@@ -43,8 +43,8 @@ func WordNetLike(terminals, internals int) *taxonv1.JobSpec {
 		"gap", 0.01, "bias", 1, "schedule", "twoblock")}
 }
 
-// Of returns such a job of a method, with its default options. It has a structure unless the method trains
-// without one.
+// Of returns a job like WordNetLike for a method, with the method's default options. It has a
+// structure unless the method trains without one.
 func Of(m method.Method) *taxonv1.JobSpec {
 	spec := WordNetLike(200, 50)
 	spec.Options = Options(m.Name())
@@ -61,7 +61,7 @@ type Kind struct {
 	Change func(*taxonv1.JobSpec)
 }
 
-// Kinds are all kinds.
+// Kinds lists all kinds.
 var Kinds = []Kind{
 	{"no hierarchy", func(s *taxonv1.JobSpec) { s.Structure = nil }},
 	{"a graph", func(s *taxonv1.JobSpec) {

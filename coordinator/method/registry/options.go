@@ -16,7 +16,7 @@ import (
 // declared caches the methods' own options, because help texts ask for them hundreds of times.
 var declared = map[method.Method][]method.Option{}
 
-// declare returns the own options of each method.
+// declare returns the options that belong to each method alone.
 func declare(methods []method.Method) map[method.Method][]method.Option {
 	out := map[method.Method][]method.Option{}
 	for _, m := range methods {
@@ -142,11 +142,11 @@ func find(options []method.Option, name string) *method.Option {
 	return nil
 }
 
-// Fill sets the options of a job, whose method is set, to the values said, and those that it does
-// not have yet to their defaults. The error joins one for each value that does not fit the method,
-// beginning with the option's name. An option that the method lacks may be set to its default, which
-// changes nothing. An option that belongs to a value of another option may be set only beside that
-// value.
+// Fill sets the options of a job, whose method must be set, to the given values. It sets all
+// options that the job does not have yet to their defaults. The error joins one error for each
+// value that does not fit the method, and each begins with the option's name. An option that the
+// method lacks may be set to its default, which changes nothing. An option that belongs to a value
+// of another option may be set only beside that value.
 func Fill(o *taxonv1.Options, said Values) error {
 	if _, err := Lookup(o.GetMethod()); err != nil {
 		return err
@@ -214,8 +214,9 @@ func either(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// Check reports all options of a job that its method can't go by, or has not. Jobs of earlier
-// versions name options that their method lacks, with the default of those that have them.
+// Check returns an error that lists all options of a job that its method does not have or whose
+// values it can't use. Jobs of earlier versions name options that their method lacks, with the
+// default of those that have them.
 func Check(o *taxonv1.Options) error {
 	var errs []error
 	all := Of(o.GetMethod())
@@ -245,7 +246,8 @@ func Report(o *taxonv1.Options) map[string]json.RawMessage {
 	return stored(o, func(p *method.Option) bool { return p.Report && p.Goes(o) })
 }
 
-// NeedTree returns an error for each option of a job whose value is for trees alone, all joined.
+// NeedTree returns an error for each option of a job that has a value which only trees allow, all
+// of them joined.
 func NeedTree(o *taxonv1.Options) error { return method.NeedTree(o, Of(o.GetMethod())) }
 
 // Manifest returns the options of a job that have an effect, by their keys.
@@ -265,8 +267,8 @@ func stored(o *taxonv1.Options, which func(*method.Option) bool) map[string]json
 }
 
 // Differ lists the options of a method that differ between two trainings, as "C 1, not 10". Each
-// training is given by its Manifest and what is carried. With ended, the options that say when a
-// training ends count as well.
+// training is given by its Manifest and by its options that have Carried set. If ended is true, the
+// options that decide when a training ends are compared as well.
 func Differ(name string, a, b map[string]json.RawMessage, ended bool) (out []string) {
 	for _, p := range Of(name) {
 		if p.Effect == method.OnNothing || p.Effect == method.OnEnd && !ended {
@@ -279,7 +281,7 @@ func Differ(name string, a, b map[string]json.RawMessage, ended bool) (out []str
 	return out
 }
 
-// Words describes a method and the options in its report in words.
+// Words describes in words a method and the options that its report shows.
 func Words(name string, report map[string]json.RawMessage) string {
 	words := []string{name}
 	for _, p := range Of(name) {

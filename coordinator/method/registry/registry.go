@@ -37,8 +37,8 @@ func Register(rank int, added ...method.Method) {
 	declared = declare(methods)
 }
 
-// Add lists one more method, of a test, until remove is called. It must not be called while another
-// goroutine looks methods up.
+// Add adds one more method, which a test has, until remove is called. It must not be called while
+// another goroutine looks methods up.
 func Add(m method.Method) (remove func()) {
 	before := methods
 	methods = append(slices.Clip(methods), m)
@@ -131,8 +131,8 @@ func NoGap(spec *taxonv1.JobSpec) error {
 	return nil
 }
 
-// unlearned refuses a job whose structure should have been learned and is missing. The submitter
-// learns it.
+// unlearned returns an error for a job without a structure whose options say that one is learned.
+// The submitter should have learned it.
 func unlearned(spec *taxonv1.JobSpec) error {
 	for _, p := range Of(spec.GetOptions().GetMethod()) {
 		if p.Learns && p.Of(spec.GetOptions()) != p.Default && spec.GetStructure() == nil {

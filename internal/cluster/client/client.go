@@ -23,7 +23,7 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Options say which cluster is called and how.
+// Options describe which cluster is called, and how.
 type Options struct {
 	// Verb is the prefix of errors.
 	Verb string
@@ -97,7 +97,7 @@ func (c *Client) Fail(err error) error {
 	return fmt.Errorf("%s: %w", c.Verb, errors.New(s.Message()))
 }
 
-// awayError says that the coordinator does not answer.
+// awayError is the error of a call that the coordinator does not answer.
 type awayError struct{ error }
 
 // MembersUp counts the stores and workers that are up according to the coordinator.

@@ -62,7 +62,7 @@ func (c *Client) fetchModel(ctx context.Context, job, dir string, early *ahead) 
 	return g.publish(st, *report)
 }
 
-// gathered is a model that lacks only its report.
+// gathered is a model that is complete except for its report.
 type gathered struct {
 	names  *dataset.Set // the writer reads from it
 	w      *model.Writer
@@ -128,7 +128,7 @@ func (g *gathered) abort() {
 	_ = g.names.Close() // nothing was written
 }
 
-// lostOf says what to do if the store has lost what a job needs.
+// lostOf returns an error that says what to do if the store has lost what a job needs.
 func lostOf(job string, err error) error {
 	if err == nil || !errors.Is(err, cluster.ErrNotThere) && store.Lost(err) == nil {
 		return err
@@ -144,7 +144,7 @@ type values struct {
 	line atomic.Pointer[progress.Progress] // nil: not shown
 }
 
-// show shows the count from now on.
+// show makes the count visible from now on.
 func (v *values) show(line progress.Progress) {
 	v.line.Store(&line)
 	line.Set(v.done.Load())

@@ -19,8 +19,8 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// Confirm asks whether to do something that can't be undone; why says what is at stake. An error
-// means that it must not be done.
+// Confirm asks the user whether to do something that can't be undone. why says what would be lost.
+// An error means that it must not be done.
 type Confirm func(why, question string) error
 
 // Status asks for a job's status, once.
@@ -31,8 +31,8 @@ func (c *Client) Status(ctx context.Context, job string) (*taxonv1.JobStatus, er
 	return st, c.Fail(err)
 }
 
-// Cancel cancels a job. With discard it also drops its values; before it drops the weights of a
-// finished job it asks. what describes the result.
+// Cancel cancels a job. If discard is true, it also drops the job's values. Before it drops the
+// weights of a finished job, it asks the user. The result `what` describes what was done.
 func (c *Client) Cancel(ctx context.Context, job string, discard bool,
 	ask Confirm) (st *taxonv1.JobStatus, what string, err error) {
 	if discard {
@@ -71,8 +71,8 @@ func wasCancelled(st *taxonv1.JobStatus, discard bool) string {
 	return state
 }
 
-// Logs calls show for each line of a job's log, with follow until the job ends. If the
-// coordinator goes away it is called again.
+// Logs calls show for each line of a job's log. If follow is true, it waits for further lines until
+// the job ends. If the coordinator goes away, Logs calls it again.
 func (c *Client) Logs(ctx context.Context, job string, follow bool, show func(*taxonv1.LogLine) error) error {
 	after := uint64(0)
 	return retry.Retry(ctx, c.Patience, func() error {
@@ -117,8 +117,9 @@ func (c *Client) ForgetStore(ctx context.Context, id string, ask Confirm) (*taxo
 	return c.Jobs.ForgetStore(ctx, &taxonv1.ForgetStoreRequest{Id: id, Force: force})
 }
 
-// Strays lists the jobs that have values in the store and that the coordinator does not know, or has
-// dropped. With drop it drops the values of those named, or of all if none are; it asks first.
+// Strays lists the jobs that have values in the store and that the coordinator does not know, or
+// has dropped. If drop is true, it drops the values of the named jobs, or of all listed jobs if
+// none are named. It asks the user first.
 func (c *Client) Strays(ctx context.Context, drop bool, named []string, ask Confirm) ([]*taxonv1.Stray, error) {
 	list, err := c.Jobs.Strays(ctx, &taxonv1.StraysRequest{})
 	if err != nil || !drop {

@@ -45,7 +45,7 @@ func (c *Client) Restore(ctx context.Context, from, job string, replicas int) (r
 	return r, err
 }
 
-// restoreSaved restores a snapshot.
+// restoreSaved restores a job from a snapshot.
 func (c *Client) restoreSaved(ctx context.Context, from string, replicas int, saved *cluster.Saved) (*Restored, error) {
 	state, err := machine.ReadState(saved.State)
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *Client) restoreSaved(ctx context.Context, from string, replicas int, sa
 	return &Restored{Job: saved.Job, Sweep: state.Sweep, Shards: len(ids), Status: st}, nil
 }
 
-// wantRestored refuses early what the coordinator would refuse after everything is uploaded.
+// wantRestored refuses what the coordinator would refuse, before anything is uploaded.
 func (c *Client) wantRestored(ctx context.Context, job string) error {
 	st, err := c.Jobs.Status(ctx, &taxonv1.StatusRequest{Job: job, Verify: true})
 	switch {

@@ -48,7 +48,8 @@ func CheckID(id string) error {
 	return nil
 }
 
-// uploadTries bounds how often data are uploaded that are dropped at once.
+// uploadTries is the largest number of uploads for one submission. Data are uploaded again if the
+// collector drops them just before the job is accepted.
 const uploadTries = 3
 
 // Submit uploads the data and submits the job. It returns the job's id.
@@ -83,7 +84,7 @@ func (c *Client) uploadAndSubmit(ctx context.Context, s *Submission, id string) 
 	return r, err
 }
 
-// upload puts the data where workers find them.
+// upload puts the data to a place where workers find them.
 func (c *Client) upload(ctx context.Context, s *Submission) error {
 	line := c.Tell.StartBytes("upload", 0)
 	defer line.Done()
@@ -109,7 +110,7 @@ func (c *Client) upload(ctx context.Context, s *Submission) error {
 	return err
 }
 
-// Await follows a job to its end, and fetches its model to out. With an empty out it fetches no
+// Await follows a job to its end, and writes its model to out. If out is empty, it fetches no
 // model. It returns the report of a finished job; any other end is an error.
 func (c *Client) Await(ctx context.Context, job, out string) (*model.Report, error) {
 	var early *ahead

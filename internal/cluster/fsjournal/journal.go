@@ -30,8 +30,9 @@ import (
 const (
 	epochPrefix  = "epoch-"
 	snapshotName = "snapshot"
-	// segmentBytes is what a file adds to Size besides its bytes, so that the number of files is
-	// bounded as well. A name node copes with a thousand small files, but each costs it something.
+	// segmentBytes is the number of bytes that a file adds to Size besides its own length, so that
+	// the number of files is bounded as well. A name node copes with a thousand small files, but
+	// each costs it something.
 	segmentBytes = 16 << 10
 )
 

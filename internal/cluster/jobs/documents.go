@@ -47,8 +47,8 @@ type Status struct {
 	// IdleSeconds is the time in which the job could do nothing.
 	IdleSeconds float64 `json:"idle_seconds"`
 	Rollbacks   uint32  `json:"rollbacks"`
-	// ETASeconds is null if it can't be estimated, or if the job waits. ETALow begins the range
-	// that it is the middle of.
+	// ETASeconds is the estimated time left. It is null if it can't be estimated, or if the job
+	// waits. It is the middle of a range that begins at ETALow.
 	ETASeconds *float64 `json:"eta_seconds"`
 	ETALow     *float64 `json:"eta_low_seconds"`
 	ETAHigh    *float64 `json:"eta_high_seconds"`
@@ -132,7 +132,7 @@ type Line struct {
 	Until string `json:"values_until"`
 	// Copies is how many copies each value should have. It is zero if the values are gone.
 	Copies uint32 `json:"copies"`
-	// There is how many copies each value has at least, on stores that are up and repaired.
+	// There is the least number of copies that any value has on stores that are up and repaired.
 	There uint32 `json:"copies_there"`
 	// After is the number of further jobs after whose end the values are dropped. It is zero if
 	// that is not decided, or if they are gone.
@@ -192,10 +192,11 @@ func when(unixMS int64) string {
 
 func utc(unixMS int64, layout string) string { return time.UnixMilli(unixMS).UTC().Format(layout) }
 
-// fewJobs is up to how many more jobs KeptText mentions their number.
+// fewJobs is the largest number of further jobs that KeptText mentions.
 const fewJobs = 10
 
-// ValuesText is KeptText, and says if values of the job have too few copies.
+// ValuesText returns KeptText. If values of the job have too few copies, it adds a note that says
+// so.
 func ValuesText(j *taxonv1.JobInfo) string {
 	text := KeptText(j.GetKept())
 	if j.GetCopiesThere() < j.GetCopies() {
@@ -297,7 +298,8 @@ func OwnKeys(st *taxonv1.JobStatus) map[string]json.RawMessage {
 	return own
 }
 
-// CapsBefore returns the caps that a job had earlier, oldest first.
+// CapsBefore returns the stopping criteria that a job had earlier (gap, sweeps and time), oldest
+// first.
 func CapsBefore(st *taxonv1.JobStatus) (out []model.PastCaps) {
 	for _, c := range st.GetCapsBefore() {
 		out = append(out, model.PastCaps{Sweep: int(c.GetSweep()), Gap: c.GetGap(), MaxSweeps: int(c.GetMaxSweeps()),
@@ -306,7 +308,8 @@ func CapsBefore(st *taxonv1.JobStatus) (out []model.PastCaps) {
 	return out
 }
 
-// BetterOf returns an earlier sweep with a better certificate than that of a finished job's weights.
+// BetterOf returns an earlier sweep whose certificate is better than the one that a finished job's
+// weights have.
 func BetterOf(st *taxonv1.JobStatus) *model.Better {
 	if b := st.GetBetter(); b != nil {
 		return &model.Better{Sweep: int(b.GetSweep()), Gap: b.GetCertificate().GetGap()}

@@ -75,7 +75,8 @@ func IsCancelled(err error) bool {
 // StateName returns a job's state in the user's words.
 func StateName(s taxonv1.JobState) string { return word(s, "JOB_STATE_") }
 
-// word returns the lower-case name of an enumeration's value without its prefix.
+// word returns the name of a value of an enumeration, in lower case and without the enumeration's
+// prefix.
 func word(value fmt.Stringer, prefix string) string {
 	name, known := strings.CutPrefix(value.String(), prefix)
 	if !known || name == "UNSPECIFIED" {
@@ -84,8 +85,8 @@ func word(value fmt.Stringer, prefix string) string {
 	return strings.ToLower(name)
 }
 
-// StateOf returns a job's state in the user's words: "discarded" if its values were discarded,
-// "waiting" if it could run and waits for something.
+// StateOf returns a job's state in the user's words. The state is "discarded" if the job's values
+// were discarded, and "waiting" if the job could run but waits for something.
 func StateOf(s taxonv1.JobState, k *taxonv1.Kept, waits bool) string {
 	switch {
 	case k.GetDiscarded():
@@ -96,12 +97,12 @@ func StateOf(s taxonv1.JobState, k *taxonv1.Kept, waits bool) string {
 	return StateName(s)
 }
 
-// Doing is StateOf for a job's status.
+// Doing returns what StateOf returns, for a job's status.
 func Doing(st *taxonv1.JobStatus) string {
 	return StateOf(st.GetState(), st.GetKept(), st.GetWaitsFor() != "")
 }
 
-// States lists the words of StateOf.
+// States lists all words that StateOf may return.
 func States() []string {
 	return []string{"queued", "running", "waiting", "done", "failed", "cancelled", "discarded"}
 }
@@ -149,7 +150,7 @@ func MethodText(st *taxonv1.JobStatus) string {
 	return strings.Join(slices.Concat([]string{o.GetMethod()}, first, rest), ", ")
 }
 
-// FailedAt says at which task a job failed, by the classes of that task.
+// FailedAt names the task at which a job failed, by the classes that the task is about.
 func FailedAt(f *taxonv1.FailedTask) string {
 	at := fmt.Sprintf("sweep %d (%s), step %d, task %d, attempt %d", f.GetSweep(), f.GetPhase(), f.GetStep(), f.GetTask(),
 		f.GetAttempt())

@@ -19,7 +19,7 @@ import (
 	"taxon/internal/fs/vfs"
 )
 
-// ErrRunning is in the chain of Lock's error while a supervisor lives.
+// ErrRunning is wrapped by the error of Lock while a supervisor lives.
 var ErrRunning = errors.New("a cluster runs here already")
 
 // Lock takes the supervisor's lock of dir, and makes the folder. The lock ends with the process
@@ -58,7 +58,7 @@ func Detach(program, dir string, args ...string) (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-// Reload tells the supervisor of dir to read what is wanted again.
+// Reload tells the supervisor of dir to read the Wanted again.
 func Reload(dir string) error { return signal(dir, unix.SIGHUP) }
 
 // End tells the supervisor of dir to end its processes and itself.
@@ -78,7 +78,7 @@ func signal(dir string, s unix.Signal) error {
 	return nil
 }
 
-// terminate asks a process to end, even a stopped one.
+// terminate asks a process to end. It works even if the process is stopped.
 func terminate(pid int) {
 	_ = unix.Kill(pid, unix.SIGTERM) // it may have ended
 	_ = unix.Kill(pid, unix.SIGCONT)

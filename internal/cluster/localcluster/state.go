@@ -63,13 +63,14 @@ func (s *State) Ready(version int) bool {
 
 // Wanted says what the supervisor keeps running.
 type Wanted struct {
-	// Version rises with each change.
+	// Version is a number that rises with each change.
 	Version int `json:"version"`
 	// Program is the path of the executable.
 	Program string `json:"program"`
 	Stores  int    `json:"stores"`
 	Workers int    `json:"workers"`
-	// Coordinator, Store and Worker are further arguments for the processes of each role.
+	// Coordinator, Store and Worker hold further command-line arguments for the processes of each
+	// role.
 	Coordinator []string `json:"coordinator_args,omitempty"`
 	Store       []string `json:"store_args,omitempty"`
 	Worker      []string `json:"worker_args,omitempty"`

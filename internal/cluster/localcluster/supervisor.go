@@ -26,8 +26,8 @@ const (
 	quickExit  = 5 * time.Second
 	firstPause = 50 * time.Millisecond
 	maxPause   = 200 * time.Millisecond
-	// maxRefused bounds the pause after a process that ended with an error of its own, as on a full
-	// disk. An immediate restart would hardly help.
+	// maxRefused is the longest pause before a process is started again that ended with an error of
+	// its own, as on a full disk. An immediate restart would hardly help.
 	maxRefused = 2 * time.Second
 	// grace is how long a process may take to end before it is killed.
 	grace = 10 * time.Second
@@ -268,7 +268,8 @@ func (s *Supervisor) start(c *child) {
 	}()
 }
 
-// keep runs a process again and again until ctx ends, with pauses as the constants say.
+// keep runs a process again and again until ctx ends. The constants above set the pauses between
+// two runs.
 func (s *Supervisor) keep(ctx context.Context, c *child) {
 	pause := firstPause
 	for ctx.Err() == nil {

@@ -208,8 +208,8 @@ func takeFolder(ctx context.Context, dir string, ui progress.Reporter) error {
 // stateEvery is how often the state is read while waiting for it.
 const stateEvery = 20 * time.Millisecond
 
-// await waits until the cluster has reached what is wanted and everything is ready. ended
-// receives the supervisor's end; may be nil.
+// await waits until the cluster has reached the Wanted and everything is ready. ended receives the
+// error with which the supervisor ended. It may be nil.
 func await(ctx context.Context, dir string, version int, wait time.Duration, ended <-chan error,
 	ui progress.Reporter) (*State, error) {
 	line := ui.Start("cluster: processes ready", 0)

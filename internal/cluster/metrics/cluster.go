@@ -17,7 +17,8 @@ type ClusterState struct {
 	// Tasks counts the tasks of the present steps by state: waiting, running, done.
 	Tasks map[string]int
 
-	// Workers is the number of registered workers, and Slots that of their slots.
+	// Workers is the number of registered workers, and Slots is the number of slots that they have
+	// together.
 	Workers int
 	Slots   int
 	// Shards is the number of store shards that answer.
@@ -25,8 +26,8 @@ type ClusterState struct {
 	// ShortOfCopies is the number of jobs with values on a shard that does not answer.
 	ShortOfCopies int
 
-	// Retried counts attempts after the first. It and the following counts are over the life of
-	// this process.
+	// Retried counts attempts of tasks after the first. Like the counts below, it begins when this
+	// process starts.
 	Retried uint64
 	// Lost counts lost workers.
 	Lost uint64
@@ -38,7 +39,7 @@ type ClusterState struct {
 	// Ended counts ended jobs by state: done, failed, cancelled.
 	Ended map[string]uint64
 
-	// BytesRead and BytesWritten are bytes that tasks read from the store and wrote to it.
+	// BytesRead and BytesWritten count the bytes that tasks read from the store and wrote to it.
 	BytesRead, BytesWritten uint64
 	JournalBytes            int64
 
@@ -49,7 +50,7 @@ type ClusterState struct {
 type RunningJob struct {
 	Job   string
 	Sweep uint32
-	// Gap is relative. It is 1 if none is known yet.
+	// Gap is the relative gap. It is 1 if no gap is known yet.
 	Gap float64
 	// ETASeconds is zero if it is not known.
 	ETASeconds float64

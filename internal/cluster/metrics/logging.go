@@ -33,7 +33,7 @@ func (o *LogOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Level, "log-level", o.Level, "least `LEVEL` that is logged: debug, info, warn or error")
 }
 
-// JSON reports whether lines are JSON. Then a process writes nothing else.
+// JSON reports whether log lines are JSON. If they are, a process writes nothing else.
 func (o LogOptions) JSON() bool { return o.Format == "json" }
 
 // Logger makes a process's log on w, to which several goroutines may write lines at once.
@@ -64,8 +64,8 @@ func (o LogOptions) Logger(w io.Writer) (*slog.Logger, error) {
 // as they should not be passed to the log at all.
 var secrets = []string{"token", "authorization", "password", "secret"}
 
-// shown is an attribute as it is logged: without secrets, and with options as flags, by which
-// processes are started.
+// shown returns an attribute in the form in which it is logged: secrets are removed, and options
+// are written as the flags that start processes.
 func shown(_ []string, a slog.Attr) slog.Attr {
 	if slices.Contains(secrets, strings.ToLower(a.Key)) {
 		return slog.String(a.Key, "[redacted]")
@@ -94,13 +94,13 @@ type Seldom struct {
 	last map[string]*seen
 }
 
-// seen is when a line was logged, and how often it would have been since.
+// seen holds when a line was last logged, and how often it has been held back since.
 type seen struct {
 	at    time.Time
 	again int
 }
 
-// Warn logs a line, unless one with the same key was logged a moment ago.
+// Warn logs a line, unless a line with the same key was logged a moment ago.
 func (s *Seldom) Warn(key, what string, attrs ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +126,8 @@ func Warner(log *slog.Logger, what string) func(error) {
 	return func(err error) { s.Warn(err.Error(), what, slog.String("error", err.Error())) }
 }
 
-// Adopt makes a process's log that of its libraries too: what net/http and others have to say by way
-// of package log, and gRPC by way of AdoptGRPC.
+// Adopt makes the libraries of a process write into its log: net/http and others through package
+// log, and gRPC through AdoptGRPC.
 func Adopt(log *slog.Logger) {
 	slog.SetLogLoggerLevel(slog.LevelWarn)
 	slog.SetDefault(log)

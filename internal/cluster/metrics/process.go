@@ -65,8 +65,8 @@ func (p *Process) Certificate(expires func() time.Time) {
 // that has gone wrong.
 var seconds = []float64{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300}
 
-// GRPC measures a server's calls: pass the options to grpc.NewServer. Method labels come from the
-// registered services, so callers can't invent label values.
+// GRPC returns options for grpc.NewServer that measure a server's calls. Method labels come from
+// the registered services, so callers can't invent label values.
 func (p *Process) GRPC() []grpc.ServerOption {
 	labels := []string{"method", "code"}
 	handled := prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -102,7 +102,7 @@ type Serving struct {
 	loads *prometheus.CounterVec
 }
 
-// Serving adds them.
+// Serving adds the figures of a process that serves models.
 func (p *Process) Serving() *Serving {
 	s := &Serving{
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "taxon_serve_seconds",
@@ -123,10 +123,10 @@ func (s *Serving) Took(model, call string, code int, d time.Duration) {
 	s.took.WithLabelValues(model, call, strconv.Itoa(code)).Observe(d.Seconds())
 }
 
-// Answered counts instances.
+// Answered counts the instances for which the process returned predictions.
 func (s *Serving) Answered(model string, rows int) { s.rows.WithLabelValues(model).Add(float64(rows)) }
 
-// Loaded counts a model that was opened, or could not be.
+// Loaded counts a model that was opened, or one that could not be opened.
 func (s *Serving) Loaded(model string, ok bool) {
 	s.loads.WithLabelValues(model, strconv.FormatBool(ok)).Inc()
 	s.loads.WithLabelValues(model, strconv.FormatBool(!ok))

@@ -52,7 +52,7 @@ type Page struct {
 	err    error
 }
 
-// Handler answers scrapes.
+// Handler answers requests for the figures.
 func (p *Process) Handler() http.Handler {
 	return promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
 }

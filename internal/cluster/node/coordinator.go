@@ -57,7 +57,8 @@ type Coordinator struct {
 	// Pause is the least time between two snapshots of a job.
 	Pause time.Duration
 
-	// Announce is the file in which the coordinator says where it is. If it is empty, it does not.
+	// Announce is the file in which the coordinator writes its address. If Announce is empty, the
+	// coordinator writes none.
 	Announce string
 
 	// Journal is the folder of the journal. If it is empty, the journal is in Dir.

@@ -34,7 +34,7 @@ type clusterFigures struct {
 	lost  map[string]bool      // workers
 }
 
-// jobCounts are the figures of a job that only grow.
+// jobCounts holds the figures of a job that never fall.
 type jobCounts struct{ sweeps, retried, speculated, rollbacks, read, written uint64 }
 
 func (c *jobCounts) add(now, before jobCounts) {
@@ -47,7 +47,8 @@ func (c *jobCounts) add(now, before jobCounts) {
 	c.written += now.written - min(before.written, now.written)
 }
 
-// newClusterFigures starts from what the coordinator knows of earlier processes.
+// newClusterFigures returns figures that start from what the coordinator knows about earlier
+// processes.
 func newClusterFigures(s *coordinator.Server, journal func() int64, saved func(job string) time.Time) *clusterFigures {
 	channel := storerpc.NewChannel()
 	s.Register(channel)
@@ -58,7 +59,7 @@ func newClusterFigures(s *coordinator.Server, journal func() int64, saved func(j
 	return c
 }
 
-// read makes the present figures, without those that are unavailable.
+// read returns the present figures. It leaves out figures that are unavailable.
 func (c *clusterFigures) read() metrics.ClusterState {
 	ctx, cancel := context.WithTimeout(context.Background(), figuresTimeout)
 	defer cancel()

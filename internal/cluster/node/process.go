@@ -147,8 +147,8 @@ func (o *Process) listener(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// serve serves calls and figures and runs work, which calls p.ready, until ctx ends, which is a
-// clean end. healthy decides the answer of /readyz. A nil healthy means always.
+// serve serves calls and figures, and runs work, until ctx ends. It returns nil then. work must
+// call p.ready. healthy decides the answer of /readyz. A nil healthy means always.
 func (p *process) serve(ctx context.Context, healthy func() error, work func(ctx context.Context) error) error {
 	page, err := p.figure.Serve(ctx, p.o.Metrics, p.o.Security, healthy, p.pages...)
 	if err != nil {
@@ -199,7 +199,7 @@ func (p *process) say(line string) {
 // shutdownGrace bounds how long running calls may delay the end of a process.
 const shutdownGrace = 2 * time.Second
 
-// stop stops serving. Running calls may finish within shutdownGrace.
+// stop stops serving. Running calls have the time shutdownGrace to finish.
 func (p *process) stop(ended <-chan error) error {
 	var err error
 	if p.server != nil {
@@ -232,8 +232,8 @@ func hostName() string {
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
-// explained returns a function that rephrases errors of calls to the coordinator, and passes them
-// to warn.
+// explained returns a function that rephrases errors of calls to the coordinator and passes them to
+// warn.
 func explained(warn func(error), coordinator string) func(error) {
 	return func(err error) {
 		if plain := cluster.Explain(coordinator, err); plain != err {

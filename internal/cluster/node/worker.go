@@ -125,10 +125,12 @@ func (o *Worker) Run(ctx context.Context) (err error) {
 	return p.serve(ctx, healthy, func(ctx context.Context) error { return o.work(ctx, p, agent, trainer) })
 }
 
-// maxWorkerName fits into a file's name, with what is added to it.
+// maxWorkerName is the greatest length of a worker's name, so that the name fits into the names of
+// files.
 const maxWorkerName = 200
 
-// trimEvery and trimAfter say when jobs without tasks are dropped.
+// trimEvery is how often the worker looks for jobs without tasks. It drops those that have had none
+// for trimAfter.
 const (
 	trimEvery = 5 * time.Second
 	trimAfter = time.Minute

@@ -51,7 +51,7 @@ type Page struct {
 	then  time.Time // of past
 }
 
-// state is what an event carries.
+// state is the part of the cluster's state that an event sends to a browser.
 type state struct {
 	Jobs    []jobs.Line
 	Workers []jobs.Worker

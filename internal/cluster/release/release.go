@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Both may be set by the linker, -ldflags "-X taxon/internal/cluster/release.version=v1.2.3".
+// The linker may set both variables: -ldflags "-X taxon/internal/cluster/release.version=v1.2.3".
 var (
 	// version is the release. If it is empty, it is the module's version.
 	version string

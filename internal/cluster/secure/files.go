@@ -62,7 +62,7 @@ func stampOf(path string) (stamp, error) {
 	return stamp{mod: info.ModTime(), size: info.Size(), info: info}, nil
 }
 
-// same reports whether two states are equal.
+// same reports whether two stamps are equal.
 func (s stamp) same(t stamp) bool {
 	return s.info != nil && t.info != nil && s.mod.Equal(t.mod) && s.size == t.size && os.SameFile(s.info, t.info)
 }

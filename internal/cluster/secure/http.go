@@ -69,7 +69,7 @@ func ServeHTTP(s *http.Server, l net.Listener) error {
 // lingerTime bounds how long a connection is read after an answer that came before the request's end.
 const lingerTime = 5 * time.Second
 
-// smallBody is about what net/http itself reads of such a request.
+// smallBody is about the number of bytes that net/http itself reads of such a request.
 const smallBody = 256 << 10
 
 // lingering reads on after an answer that came before the request's end, such as a refusal, and drops
@@ -98,7 +98,8 @@ func lingering(h http.Handler) http.Handler {
 	})
 }
 
-// endedBody knows how far it was read.
+// endedBody is the body of a request. It counts what was read and records whether the end was
+// reached.
 type endedBody struct {
 	io.ReadCloser
 	begun, ended bool
@@ -121,7 +122,7 @@ func refuse(w http.ResponseWriter, text string, code int) {
 	_, _ = io.WriteString(w, text+"\n") // a caller that is gone wants no answer
 }
 
-// ofPath returns the roles for a path, or nil if there is no such path.
+// ofPath returns the roles that may call a path, or nil if there is no such path.
 func (p Policy) ofPath(method, path string) []Role {
 	switch method {
 	case http.MethodGet, http.MethodHead:

@@ -37,8 +37,8 @@ func checkInputs(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle g
 	return handle(ctx, req)
 }
 
-// CheckRequest checks the names, ids, addresses and counts of a request; one of a kind
-// that it does not know passes.
+// CheckRequest checks the names, ids, addresses and counts of a request. It accepts every request
+// of a kind that it does not know.
 func CheckRequest(req any) error {
 	switch r := req.(type) {
 	case *taxonv1.SubmitRequest:

@@ -43,7 +43,8 @@ func (o Options) listen(ctx context.Context, addr string, n int) (net.Listener, 
 	return netutil.LimitListener(l, n), nil
 }
 
-// beyondLoopback says what is missing for listening where others can call.
+// beyondLoopback returns an error that says what is missing for listening where other machines can
+// call.
 func (o Options) beyondLoopback(host string) error {
 	where := "beyond loopback"
 	if host == "" {

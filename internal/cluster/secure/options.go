@@ -16,11 +16,12 @@ type Options struct {
 	// neither must be set.
 	Cert, Key string
 
-	// TokenFile holds tokens. A server's file has lines of "role token", and a client's file one
-	// token.
+	// TokenFile is the path of a file with tokens. Each line of a server's file is "role token". A
+	// client's file holds one token.
 	TokenFile string
 
-	// RequireToken demands a token from every caller, also on loopback and in addition to a certificate.
+	// RequireToken makes the server demand a token from every caller, also on loopback and in
+	// addition to a certificate.
 	RequireToken bool
 
 	// Insecure allows plaintext, and callers without an identity, beyond loopback.
@@ -42,7 +43,7 @@ type Options struct {
 	// read; what was read before stays in use. It may be nil.
 	Warn func(error)
 
-	// Refused is called for each call that was denied or is beyond a limit. It must be quick. It
+	// Refused is called for each call that was denied or that exceeds a limit. It must be quick. It
 	// may be nil.
 	Refused func(Refusal)
 }

@@ -4,5 +4,5 @@ package secure
 
 import "os"
 
-// checkPrivate knows no permissions here.
+// checkPrivate accepts every file, because this package can't check permissions on this system.
 func checkPrivate(string, os.FileInfo) error { return nil }

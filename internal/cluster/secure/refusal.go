@@ -29,7 +29,8 @@ func Denied(err error) bool {
 // refusal is an error that ends a connection before its first call for such a reason.
 type refusal string
 
-// refusalMark finds a refusal in the text of a call's error, which is all that gRPC keeps of it.
+// refusalMark marks the text of a refusal, so that it is found in a call's error. gRPC keeps
+// nothing but the text.
 const refusalMark = "refused: "
 
 func (r refusal) Error() string { return refusalMark + string(r) }
@@ -48,7 +49,7 @@ func denial(err error) error {
 	return status.Error(codes.Unauthenticated, text)
 }
 
-// denials applies denial to all calls of a connection.
+// denials returns interceptors that apply denial to all calls of a connection.
 func denials() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
@@ -148,7 +149,7 @@ func (o Options) explainCertificate(err error) string {
 	return ""
 }
 
-// validity returns the time of a certificate, beside the clock's.
+// validity returns, in words, when a certificate is valid and what time the clock shows.
 func validity(c *x509.Certificate) string {
 	return fmt.Sprintf("from %s to %s (here it is %s)", c.NotBefore.UTC().Format(time.RFC3339),
 		c.NotAfter.UTC().Format(time.RFC3339), time.Now().UTC().Format(time.RFC3339))

@@ -81,15 +81,15 @@ type Identity struct {
 	// Name is used in errors: the token, or the certificate's name.
 	Name  string
 	Roles []Role
-	// Caller is short and permanent: the certificate's name, or "token:" and digits of the token's
-	// SHA-256.
+	// Caller identifies the caller by a short text that never changes: the certificate's name, or
+	// "token:" and digits of the token's SHA-256.
 	Caller string
 }
 
-// callerKey is the key of a call's Identity.Caller in its context.
+// callerKey is the key under which a call's context holds Identity.Caller.
 type callerKey struct{}
 
-// with returns the context of a call that the identity makes.
+// with returns a context that carries the identity of a call's caller.
 func (id Identity) with(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callerKey{}, id.Caller)
 }

@@ -137,7 +137,7 @@ func sameProtocol(info *tap.Info) error {
 	return nil
 }
 
-// open reports whether a method may be called without an identity.
+// open reports whether a caller without an identity may call a method.
 func open(allowed []Role) bool { return len(allowed) == 1 && allowed[0] == Anyone }
 
 // identify returns a call's identity, which its token states or, without a token, its certificate.

@@ -145,9 +145,10 @@ func (c *clientCreds) OverrideServerName(name string) error {
 	return nil
 }
 
-// wrongRole says why a certificate is not a server's, as the end of a sentence about it: it is for
-// another role. A worker of the same authority must not pass for the coordinator. A certificate
-// without roles, from another authority, is judged by its name.
+// wrongRole returns the reason why a certificate does not prove a server: it is for another role.
+// The reason is worded as the end of a sentence about the certificate. A worker of the same
+// authority must not pass for the coordinator. A certificate without roles, from another authority,
+// is judged by its name.
 func wrongRole(cert *x509.Certificate) string {
 	have := certificateRoles(cert)
 	if len(have) == 0 || slices.ContainsFunc(have, func(r Role) bool {

@@ -39,8 +39,8 @@ type Options struct {
 	// ZeroBased says that the feature indices of libsvm lines count from 0.
 	ZeroBased bool
 
-	// Weights is the path of a file with the weight of each instance, one per line. Every weight is 1
-	// if it is empty.
+	// Weights is the path of a file with the weight of each instance, one per line. If the path is
+	// empty, every weight is 1.
 	Weights string
 
 	// Table says how inputs that are tables are read.
@@ -55,7 +55,7 @@ type Options struct {
 	MemoryBytes int64
 
 	// TempDir is the folder for the rows that are spilled between the two passes: 8 bytes for each
-	// nonzero. Rows are spilled next to Out if it is empty.
+	// nonzero. If it is empty, rows are spilled next to Out.
 	TempDir string
 
 	// Threads is the number of threads that parse and, later, write. All cores are used if it is 0.

@@ -53,8 +53,8 @@ func (h header) encode() []byte {
 	return out
 }
 
-// sections returns the offsets and sizes in bytes of the arrays after the header. Each begins at
-// a multiple of 8. The last offset is the file's size.
+// sections returns the offsets and the sizes, in bytes, of the arrays that follow the header. Each
+// begins at a multiple of 8. The last offset is the file's size.
 func (h header) sections() (off [3]int64, size [3]int64, total int64) {
 	switch h.kind {
 	case kindShard:

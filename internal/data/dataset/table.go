@@ -46,9 +46,9 @@ func (s *spread) add(x float64) {
 	s.differing = max(s.differing, math.Abs(off))
 }
 
-// narrow is a bound on the standard deviation relative to the mean. At or below it, the statistics
-// of the differences from the first number are more precise than those of the numbers themselves,
-// which have lost half of their 16 digits to cancellation.
+// narrow is a bound on the ratio of the standard deviation to the mean. At or below it, the
+// statistics of the differences from the first number are more precise than those of the numbers
+// themselves, which have lost half of their 16 digits to cancellation.
 const narrow = 1e-7
 
 // standard returns the mean and the standard deviation. The deviation is 0 only if all numbers are

@@ -21,7 +21,7 @@ type Location struct {
 	Path string
 }
 
-// Is reports whether path is one of a Hadoop file system.
+// Is reports whether a path lies on a Hadoop file system.
 func Is(path string) bool { return strings.HasPrefix(path, Scheme) }
 
 // Parse splits a path. Percent signs and question marks are ordinary characters, as in Hadoop's

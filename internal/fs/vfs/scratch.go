@@ -25,8 +25,8 @@ func ScratchFile(dir, what string) (f *os.File, drop func() error, err error) {
 	}, nil
 }
 
-// Output opens a file of this machine for what a process writes, which needs a file of the system's. It makes the
-// file if there is none. flag is os.O_APPEND or os.O_TRUNC.
+// Output opens a file of this machine for the output of a process, which needs an *os.File. It
+// makes the file if there is none. flag is os.O_APPEND or os.O_TRUNC.
 func Output(path string, flag int) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|flag, 0o644)
 }

@@ -10,10 +10,10 @@ import (
 // Lock implements File. This system has no advisory locks on folders: it does nothing.
 func (f osFile) Lock() error { return nil }
 
-// Locked can't be found out on this system.
+// Locked returns false, because this system does not tell who holds a lock.
 func Locked(string) bool { return false }
 
-// Owned can't be found out on this system.
+// Owned returns false, because this system does not tell who owns a file.
 func Owned(iofs.FileInfo) bool { return false }
 
 // IgnoreUnsupported drops all errors, because folders cannot be synced on these systems.
