@@ -399,8 +399,8 @@ func (o *trainOptions) warmFlags(cmd *cobra.Command) {
 	})
 }
 
-// trainedDocument is the JSON output of `taxon train`: the report and, with test data, the
-// measures.
+// trainedDocument is the JSON output of `taxon train`. It contains the report and, with test data,
+// the measures.
 type trainedDocument struct {
 	*model.Report
 	// Test is nil without test data.

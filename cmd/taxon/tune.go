@@ -172,8 +172,7 @@ func gridOptions(f *pflag.FlagSet, grid map[string][]string, common bool) {
 	}
 }
 
-// gridValue is the value of a flag: the values of an option that the search tries, separated by
-// commas.
+// gridValue is the value of a flag that lists the values of an option to try, separated by commas.
 type gridValue struct {
 	option method.Option
 	grid   map[string][]string

@@ -210,7 +210,8 @@ type Meta struct {
 	Calibration *calibration.Calibration
 }
 
-// columns returns the width of a weight vector: the features and, if there is one, the bias.
+// columns returns the width of a weight vector, which is the number of features, plus one if there
+// is a bias.
 func (m *Meta) columns() int {
 	if m.Options.Bias > 0 {
 		return len(m.Feature) + 1

@@ -7,7 +7,8 @@ import (
 	"taxon/internal/model/shard"
 )
 
-// Columns returns the length of a weight vector: the features and, if the model has one, the bias.
+// Columns returns the length of a weight vector, which is the number of features, plus one if there
+// is a bias.
 func (m *Model) Columns() int { return m.columns() }
 
 // Above returns the node from whose weights the record of node n differs. It is -1 for zero.

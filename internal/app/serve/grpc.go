@@ -46,8 +46,8 @@ func (s *Server) grpcServer(p *metrics.Process) (*grpc.Server, error) {
 }
 
 // modelsService describes taxon.v1.Models. The calls that take instances are streams of one message
-// in each direction, whose wire format is that of unary calls. For unary calls, grpc would read the
-// messages of all calls before it checks the limits.
+// in each direction, which have the same wire format as unary calls. For unary calls, grpc would
+// read the messages of all calls before it checks the limits.
 func modelsService() *grpc.ServiceDesc {
 	d := taxonv1.Models_ServiceDesc
 	d.Methods = slices.DeleteFunc(slices.Clone(d.Methods),

@@ -12,8 +12,8 @@ import (
 // DefaultMemory is the default of Options.Memory.
 const DefaultMemory = 128 << 20
 
-// memoryBudget is the memory that running requests share: the arrived parts of their bodies, and
-// the answers that are not written yet.
+// memoryBudget is the memory that running requests share. It holds the arrived parts of their
+// bodies, and the answers that are not written yet.
 type memoryBudget struct {
 	all  int64
 	left atomic.Int64

@@ -19,7 +19,7 @@ import (
 )
 
 // estimate returns the memory estimate of the training. It is zero if the problem cannot be
-// trained; submitting it then returns the reason.
+// trained. Submitting the problem then returns the reason.
 func (t *Training) estimate() (e method.Estimate) {
 	if p, err := registry.Prepare(t.Spec); err == nil {
 		e = p.Estimate

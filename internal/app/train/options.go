@@ -34,7 +34,7 @@ import (
 
 // Options configure a training: what is trained, on which data, and where the model is written.
 type Options struct {
-	// Job holds the options of the job that the coordinator gets. The caller sets its method;
+	// Job holds the options of the job that the coordinator gets. The caller sets its method.
 	// Validate fills in the rest from Said and the defaults, as registry.Fill does.
 	Job *taxonv1.Options
 

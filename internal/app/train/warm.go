@@ -93,7 +93,7 @@ type warmMapping struct {
 // dropped marks a column that the training lacks.
 const dropped = ^uint32(0)
 
-// newWarmMapping returns the mapping from m to t. It reads from m until the job has begun; the
+// newWarmMapping returns the mapping from m to t. It reads from m until the job has begun. The
 // caller closes m after that.
 func newWarmMapping(m *model.Model, t *Training) (*warmMapping, error) {
 	if (m.Text != nil) != (t.Set.Vocabulary != nil) {
@@ -219,8 +219,9 @@ func (c *warmMapping) mapped(columns []uint32, values []float32) ([]uint32, []fl
 	return outColumns, outValues
 }
 
-// effective returns the dense vector that node n starts with: its own in the model, or that of its
-// nearest ancestor with one. Above the roots it is nil, which stands for zero.
+// effective returns the dense vector that node n starts with. This is the node's own vector in the
+// model or, if it has none, the vector of its nearest ancestor with one. Above the roots it is nil,
+// which stands for zero.
 func (c *warmMapping) effective(n int) []float32 {
 	for ; n >= 0; n = int(c.tree.Parent[n]) {
 		if c.old[n] < 0 {

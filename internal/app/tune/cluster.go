@@ -36,7 +36,7 @@ type Cluster interface {
 	Discard(ctx context.Context, job string) error
 }
 
-// remote runs the trainings of a search on a cluster. The data are uploaded once; a job on a part
+// remote runs the trainings of a search on a cluster. The data are uploaded once. A job on a part
 // of them lists its rows. Every training starts at zero, and one that ran out of time is repeated.
 type remote struct {
 	Cluster

@@ -278,8 +278,8 @@ func (c *hillClimb) grown(f *family) float64 {
 	return times
 }
 
-// ending returns the seconds that the last training takes outside its sweeps: for reading the data,
-// and for writing a model as large as those of the family so far.
+// ending returns the seconds that the last training takes outside its sweeps. They are for reading
+// the data, and for writing a model as large as the family's models so far.
 func (c *hillClimb) ending(f *family) float64 {
 	size := 0.0
 	for _, r := range slices.Concat(c.sampled, c.stage.trials) {

@@ -14,7 +14,7 @@ import (
 // can also be the change of the goal if another method or loss is used at its best point. Both
 // points are measured on the same rows.
 type Effect struct {
-	// Option is the option's name; it may be method or loss.
+	// Option is the option's name. It may be method or loss.
 	Option string `json:"option"`
 	// Value is the other value.
 	Value      string  `json:"value"`

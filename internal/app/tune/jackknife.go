@@ -35,7 +35,8 @@ func Group(n int, seed uint64) []int {
 	return out
 }
 
-// Jackknife holds a measure over some rows: [0] over all of them, [1+g] over those outside group g.
+// Jackknife holds a measure over some rows. Entry 0 is over all of them, and entry 1+g over the
+// rows outside group g.
 type Jackknife [1 + Groups]float64
 
 // error returns the standard error of a statistic with these values, by the delete-a-group
@@ -89,8 +90,8 @@ func Leader(points []*Jackknife, low bool) int {
 	return best
 }
 
-// Past reports whether a path has passed its best point: each of its last patience points is far
-// behind it. With a patience of 0 it returns false.
+// Past reports whether a path has passed its best point. It has if each of the last patience points
+// of the path is far behind that point. If patience is 0, Past returns false.
 func Past(path []*Jackknife, patience int, low, oneSE bool) bool {
 	best := Leader(path, low)
 	if patience == 0 || best < 0 || len(path)-patience <= best {

@@ -60,7 +60,7 @@ type Options struct {
 	// Exhaustive trains all points on all folds.
 	Exhaustive bool
 
-	// Methods lists the methods to search; AllMethods stands for all of them. If it is nil, the
+	// Methods lists the methods to search. AllMethods stands for all of them. If it is nil, the
 	// search uses all methods that fit the data or, with a grid, the first.
 	Methods []string
 	// Time limits the search and the last training together. Zero means no limit. SomeTime stands
@@ -251,8 +251,8 @@ func (o *Options) tried() int {
 	return o.Folds
 }
 
-// job returns the options of a point's trainings: its own, and those of Train.Job and Train.Said
-// that its method has.
+// job returns the options of a point's trainings. They are the point's own options, and the options
+// in Train.Job and Train.Said that its method has.
 func (o *Options) job(p Point) *taxonv1.Options {
 	job, said := proto.Clone(o.Train.Job).(*taxonv1.Options), registry.Values{}
 	maps.Copy(said, o.Train.Said)

@@ -47,7 +47,8 @@ func Run(ctx context.Context, o *Options, ui progress.Reporter) (_ *Table, err e
 	return r, s.train(ctx, r)
 }
 
-// once is a Reporter that shows each warning once: the last training reads the same data again.
+// once is a Reporter that shows each warning once, because the last training reads the same data
+// again.
 type once struct {
 	progress.Reporter
 	mu sync.Mutex

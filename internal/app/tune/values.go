@@ -42,8 +42,8 @@ func (g *Grid) starts(on method.Structure) (out []Point) {
 	return out
 }
 
-// as returns the point `to` with values from the point `from`, which is of another method. The
-// values are those of the options that both methods have.
+// as returns the point `to` with values from the point `from`, which is of another method. It takes
+// over the values of the options that both methods have.
 func (g *Grid) as(from, to Point) Point {
 	for _, o := range g.tunable(to.Method) {
 		if v, ok := from.Values[o.Name]; ok && !o.Carried && !o.Learns && slices.Contains(g.listValues(&o), v) {

@@ -210,8 +210,8 @@ func (s *search) closeFeatures() {
 // bigrams are computed.
 const bigramSize = 2.5
 
-// size returns the cost of a training on a point's features relative to those that the search
-// started with.
+// size returns the cost of a training on a point's features, divided by the cost of one on the
+// features with which the search started.
 func (s *search) size(p Point) float64 {
 	switch t := s.vectorsOf(p); {
 	case t != nil:

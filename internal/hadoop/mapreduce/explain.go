@@ -17,8 +17,8 @@ const (
 	settingMapred = "mapred in ‹hadoop-conf›"
 )
 
-// complaints are Hadoop's messages about mistakes that the user can fix; $1, $2 stand for what
-// the pattern found. Patterns are compiled when they are first needed.
+// complaints lists Hadoop's messages about mistakes that the user can fix. $1 and $2 stand for what
+// the pattern has matched. Patterns are compiled when they are first needed.
 var complaints = []struct {
 	pattern string
 	// what is the message for the user.

@@ -148,7 +148,7 @@ func (t *tailWriter) said() string {
 	return ": " + text[max(0, len(text)-errorBytes):]
 }
 
-// spill is a map task's output: a file, and the position of each record in it.
+// spill is a map task's output. It consists of a file and the position of each record in it.
 type spill struct {
 	path    string
 	records []record

@@ -18,7 +18,8 @@ const (
 	Figures
 )
 
-// Sums returns the names of a task's figures: the common ones and the method's own.
+// Sums returns the names of a task's figures. The common ones come first, followed by the method's
+// own.
 func Sums(own ...method.Sum) []method.Sum {
 	return append([]method.Sum{{Name: "primal"}, {Name: "dual"}}, own...)
 }

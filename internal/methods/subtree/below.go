@@ -34,7 +34,8 @@ func New(set *dataset.Set, tree *taxonomy.Tree, all bool) *Data {
 // outside the problem.
 type places struct{ row, column []uint32 }
 
-// Problem is the problem of a node: the rows below it, without the features that none of them has.
+// Problem is the problem of a node. It has the rows below the node, without the features that none
+// of them has.
 type Problem struct {
 	// X holds the rows. It is the data's own matrix if all rows are below the node.
 	X *sparse.Matrix

@@ -43,7 +43,8 @@ func NewSource(m *model.Model, threshold float64) (*Source, error) {
 // hasBias reports whether the matrix has a last column for the bias.
 func (s *Source) hasBias() bool { return s.m.Columns() > len(s.order) }
 
-// columns returns the width of a matrix: the features of the input, and the bias if there is one.
+// columns returns the width of a matrix, which is the number of features of the input, plus one if
+// there is a bias.
 func (s *Source) columns() int {
 	if s.hasBias() {
 		return s.width + 1

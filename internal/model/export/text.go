@@ -32,7 +32,7 @@ type TextExporter struct {
 }
 
 // NewTextExporter prepares an export without the weights that are below threshold in absolute
-// value. The bias is always written. With a threshold of 0 all weights are.
+// value. The bias is always written. If threshold is 0, all weights are written.
 func NewTextExporter(m *model.Model, threshold float64) (*TextExporter, error) {
 	if !(threshold >= 0) || math.IsInf(threshold, 0) {
 		return nil, fmt.Errorf("export: threshold %v: must be a number >= 0", threshold)

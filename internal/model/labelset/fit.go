@@ -28,7 +28,7 @@ var (
 
 // Fit fits all cut-offs to held-out instances.
 //
-// Global and the rank are those that maximise the goal. An instance's threshold is
+// Global and the rank are chosen to maximise the goal. An instance's threshold is
 //
 //	t(s) = mix theta.phi(s) + (1 - mix) global + shift
 //

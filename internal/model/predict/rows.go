@@ -259,8 +259,8 @@ func (f *fileRows) Warnings() []string {
 	return append(PassedOver(f.file), warnUnknown(f.file.Name(), f.unknown)...)
 }
 
-// PassedOver returns warnings about lines that are no instances: empty ones, which shift the lines
-// of the output against those of the input, and broken ones.
+// PassedOver returns warnings about empty and broken lines, which are not instances. Empty lines
+// shift the lines of the output against the lines of the input.
 func PassedOver(r *dataset.FileReader) (out []string) {
 	c := r.Counts()
 	if c.EmptyLines > 0 {

@@ -80,7 +80,7 @@ func (b *Batch) RowLabels(i int) []string {
 	return b.Labels[first:b.Ends[i]]
 }
 
-// entry is a nonzero of a column: its row and value.
+// entry is a nonzero of a column, with its row and value.
 type entry struct {
 	row   uint32
 	value float32

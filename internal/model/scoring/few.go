@@ -12,8 +12,8 @@ import (
 // all weights is cheaper.
 const fewColumns = 96
 
-// few is the working memory of scoreFew: the effective weights of the current path at the batch's
-// columns only.
+// few is the working memory of scoreFew. It holds the effective weights of the current path at the
+// batch's columns only.
 type few struct {
 	// columns is ascending, with the bias last if the model has one.
 	columns []uint32

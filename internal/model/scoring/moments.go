@@ -60,8 +60,8 @@ func Precisions(m *model.Model, n int) (list []Moment) {
 	return list
 }
 
-// Occurring returns the columns that occur in the training data, ascending, which are those at
-// which leaves have a variance.
+// Occurring returns the columns that occur in the training data, ascending. Leaves have a variance
+// at exactly these columns.
 func Occurring(m *model.Model) (columns []int) {
 	for n, leaf := range m.Tree.Leaf {
 		if leaf {
@@ -131,10 +131,10 @@ func precision(m *model.Model, n int, columns []int) []float64 {
 	return out
 }
 
-// Expected returns the means a/b of the priors of node n's precisions by feature, at those of the
-// given ascending columns that occur. a is the number of leaves below n. b is found from the
-// precisions' fixed point (docs/methods.md). A precision far above its expected value means that
-// n's children are more alike in that feature than its size explains; one far below means the
+// Expected returns the means a/b of the priors of node n's precisions by feature, at the given
+// columns that occur. The columns must ascend. a is the number of leaves below n. b is found from
+// the precisions' fixed point (docs/methods.md). A precision far above its expected value means
+// that n's children are more alike in that feature than its size explains; one far below means the
 // opposite.
 func Expected(m *model.Model, n int, columns []int) (list []Moment) {
 	tree, children := m.Tree, m.Tree.Children()

@@ -109,7 +109,8 @@ func newDescent(t *taxonomy.Tree) (Ranker, error) {
 	}, nil
 }
 
-// childCounts returns the numbers of children: entry n+1 for node n, entry 0 for the roots.
+// childCounts returns the numbers of children. Entry n+1 is for node n, and entry 0 is the number
+// of roots.
 func childCounts(t *taxonomy.Tree) []int32 {
 	children := make([]int32, t.Len()+1)
 	for _, p := range t.Parent {

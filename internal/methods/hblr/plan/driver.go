@@ -198,7 +198,7 @@ func (d *driver) pieces() uint32 {
 	return 1
 }
 
-// piece restricts a list's tasks to those of the current piece.
+// piece restricts a list's tasks to the tasks of the current piece.
 func (d *driver) piece(tasks *method.Tasks) {
 	if n := d.pieces(); n > 1 {
 		first := tasks.Count * d.Piece / n

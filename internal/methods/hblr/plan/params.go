@@ -84,8 +84,8 @@ const (
 	// round.
 	PreviousMeans = "told"
 
-	// Above holds the part of a range's point that a block's leaves need, cut by blocks: their
-	// parents' means, and M2's precisions.
+	// Above holds the part of a range's point that a block's leaves need, divided by blocks. It
+	// consists of the means of their parents, and of M2's precisions.
 	Above = "above"
 
 	// Half holds, with schedule parity, a range's point in the middle of a round.

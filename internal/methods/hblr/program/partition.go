@@ -116,7 +116,7 @@ func (k *task) partition(ctx context.Context) (method.Sums, error) {
 	return sums, k.Put(ctx, []store.Value{k.value(params.Offset, to), k.value(params.OffsetF, f)}, nil)
 }
 
-// shares returns the messages of all blocks: by row, and by column.
+// shares returns the messages of all blocks, first by row and then by column.
 func (k *task) shares(ctx context.Context, rows int) (shares, drift [][]float64, err error) {
 	j, places := k.job, k.All(params.Share, 0)
 	if len(places) != len(j.slots) {

@@ -20,7 +20,7 @@ type Full struct {
 // These constants determine how one leaf is solved. They change the path, never the optimum.
 const (
 	fullRounds = 500
-	// settling is a bound on changes: one below it that no longer shrinks is due to rounding.
+	// settling is a bound on changes. A change below it that no longer shrinks is due to rounding.
 	settling = 1e-9
 )
 

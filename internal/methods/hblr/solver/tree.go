@@ -116,8 +116,8 @@ func (t *Tree) Variance(v Variant, a Alpha, n int32, columns, j int) float64 {
 	return 1 / (sum + float64(float64(len(t.Children[n]))*own.At(j)))
 }
 
-// Contribution is what the leaves contribute to their parents' update at the columns of a range. It
-// has a row for each internal node, or for each parent of a block's leaves.
+// Contribution holds the leaves' contributions to their parents' update at the columns of a range.
+// It has a row for each internal node, or for each parent of a block's leaves.
 type Contribution struct {
 	// Slope is the sum over leaf children c of A_c (mu_c - mu_n), at the mu_n that the leaves were
 	// solved with.

@@ -361,7 +361,7 @@ func (s *Solver) costsAllTree(i int) (rival float64) {
 }
 
 // improveAllTree solves the problem of instance i approximately, over the choices that have a dual
-// and those that cost more than the least of these.
+// and the choices that cost more than the least of these.
 func (s *Solver) improveAllTree(i int, least float64) {
 	r := priced{join: s.join[:0]}
 	for _, m := range s.t.need {

@@ -192,8 +192,8 @@ func (s *Solver) fill() {
 	}
 }
 
-// Weights returns the vectors of a state's duals in float32, class by class: the columns that are
-// not zero, the bias last.
+// Weights returns the vectors of a state's duals in float32, class by class. They have the columns
+// that are not zero, with the bias last.
 func (s *Solver) Weights(st *State) []mapper.Override {
 	s.state = st
 	s.rebuild()

@@ -158,7 +158,7 @@ func (t *nodes) invert() {
 	}
 }
 
-// invertBelow computes them for the subtree of node k, which is on level 1.
+// invertBelow computes the factors and M^-1 anew for the subtree of node k, which is on level 1.
 func (t *nodes) invertBelow(k int) {
 	n := int(t.end[k]) - k
 	t.m.Factor(t.f, 0, k, k+n)

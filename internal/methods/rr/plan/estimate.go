@@ -56,7 +56,8 @@ const (
 	// override.
 	keptPerDual     = 8
 	keptPerOverride = 8
-	// reducePerEntry is the size of an entry of a v_n in the first sweep's reduce: as received and by feature.
+	// reducePerEntry is the size of an entry of a v_n in the first sweep's reduce, which holds it
+	// as received and by feature.
 	reducePerEntry = 42
 	// reducePerOverride is the size of an override there: x and x_prev by feature, x+ by feature, decoded and
 	// coded, and copies of groups.

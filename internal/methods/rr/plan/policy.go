@@ -60,7 +60,7 @@ type Policy struct {
 	// SparsePriced applies to data of at least SampledFrom rows. If above 0, this sweep is priced
 	// and then one in PriceEvery, in place of PriceAll and PriceSecond. The squared hinge predicts
 	// how far biases fall after a sampled sweep (decision 10), and the logistic loss has no working
-	// sets to draw, so both do without the passes between. With 0 all data are treated alike.
+	// sets to draw, so both do without the passes between. If it is 0, all data are treated alike.
 	SparsePriced uint32
 
 	// WarmPriced is the sweep up to which a warm start prices all sweeps: it may reach its
@@ -92,7 +92,7 @@ type Policy struct {
 	// SampleBand, if below 0, is the band of a first sweep that solved a sample of the rows. A
 	// sample of one row in k pulls a bias down one k-th as hard as all rows do, so scores have yet
 	// to fall, and rows that are now short of the margin by less than this will reach it. The hinge
-	// takes -0.03 (decision 54). With 0 the first sweep takes FirstBand.
+	// takes -0.03 (decision 54). If it is 0, the first sweep takes FirstBand.
 	SampleBand float64
 
 	// Band is the band of later sweeps. The rule would be the largest change of a score between two
@@ -116,9 +116,9 @@ type Policy struct {
 	// seventh more CPU time (decision 8).
 	Epochs uint32
 
-	// RoughEpochs is the number of epochs of the first RoughSweeps sweeps. 0 stands for Epochs. The
-	// squared hinge takes 1, as its first working sets are guesses; later it costs sweeps (decision
-	// 10).
+	// RoughEpochs is the number of epochs of the first RoughSweeps sweeps. Zero stands for Epochs.
+	// The squared hinge takes 1, as its first working sets are guesses; later it costs sweeps
+	// (decision 10).
 	RoughEpochs uint32
 
 	// RoughSweeps is the number of first sweeps that run exactly RoughEpochs epochs, without an
@@ -128,7 +128,7 @@ type Policy struct {
 
 	// FirstEpochs is the most epochs until a gap is known, without internals. The certificate after
 	// the first solve costs about an epoch and says how much is left. Of 4, 5, 6 and 8, 6 took the
-	// fewest epochs in all (decision 10). 0 stands for MaxEpochs.
+	// fewest epochs in all (decision 10). Zero stands for MaxEpochs.
 	FirstEpochs uint32
 
 	// MaxEpochs is the most epochs in a sweep. It keeps one slow block from holding up a step; a
@@ -136,8 +136,8 @@ type Policy struct {
 	MaxEpochs uint32
 
 	// MinMaxEpochs raises MaxEpochs once there is a certificate. Without internals it is 400: on
-	// dense data long descents cost less than the full passes between them (5 % of CLEF's time).
-	// With 0 MaxEpochs stays as it is.
+	// dense data long descents cost less than the full passes between them (5 % of CLEF's time). If
+	// it is 0, MaxEpochs stays as it is.
 	MinMaxEpochs uint32
 
 	// EpochLimit is the greatest value that MaxEpochs doubles to while the inner gaps are too
@@ -157,8 +157,8 @@ type Policy struct {
 
 	// WarmEpochs is the most epochs in the first sweep of a warm start. Duals recovered from
 	// margins need more than a rough sweep. 3 and 8 were no better, and 4 took 57 sweeps in place
-	// of 21 on CLEF (decision 17). With 0 the first sweep is like later ones. Without internals
-	// FirstEpochs counts.
+	// of 21 on CLEF (decision 17). If it is 0, the first sweep is like later ones. Without
+	// internals FirstEpochs counts.
 	WarmEpochs uint32
 
 	// InnerShare is the share of the whole gap that the inner gaps aim at together, divided evenly
@@ -173,7 +173,7 @@ type Policy struct {
 	// ToleranceShare, without internals, is the share of the tolerance that the inner gaps aim at:
 	// the gap is the sum of the inner gaps, so one solve should reach it. The rest is for rows
 	// outside of the working sets, and for the estimate's lag. 0.8 and 1 differ by 5 %, 0.5 costs a
-	// tenth. With 0 inner gaps aim at InnerShare.
+	// tenth. If it is 0, inner gaps aim at InnerShare.
 	ToleranceShare float64
 
 	// FirstInnerShare says that, until a gap is known, each terminal aims at ToleranceShare times
@@ -286,21 +286,21 @@ type Policy struct {
 
 	// AnewAbove is the gap above which the internals begin again at zero when P rose. What bold
 	// steps left in them shrinks slowly, and while hardly anything is proven zero is nearer
-	// (decision 58). The value 0.5 is a choice. With 0 they never begin again.
+	// (decision 58). The value 0.5 is a choice. If it is 0, they never begin again.
 	AnewAbove float64
 
 	// Follower is the curvature of a terminal without support on a feature, in a step by the
 	// support's curvature, before the first certificate and while the gap is above 1. Below, it is
 	// multiplied by the gap's square root: as internals move less, fewer followers get support, and
 	// the gap goes with the square of a move. A warm start has none before its first certificate,
-	// as it may begin at the optimum. 0.01 did best among the values tried (decision 59). With 0
-	// the curvature of followers does not count.
+	// as it may begin at the optimum. 0.01 did best among the values tried (decision 59). If it is
+	// 0, the curvature of followers does not count.
 	Follower float64
 
 	// Share, of the logistic loss, is the share of the curvature's bound that counts at first. The
 	// bound, by row sums, is tight in one direction alone. Nesterov's momentum beta is stable up to
 	// a curvature of (2+2 beta)/(1+2 beta) times the model's, 1.4 at 0.75, hence 0.7. It doubles
-	// when P rises. 0 stands for the whole bound (decision 50).
+	// when P rises. Zero stands for the whole bound (decision 50).
 	Share float64
 
 	// These fields end jobs that do not get to their tolerance, or change them to safeguarded mode.

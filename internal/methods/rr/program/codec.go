@@ -313,8 +313,8 @@ const (
 	liveWork   = 2
 )
 
-// appendSets encodes the lanes that visit each row, and those with a dual there. It is branch-free
-// in the rows, because the kinds of rows are unpredictable.
+// appendSets encodes, for each row, the lanes that visit it and the lanes that have a dual there.
+// It is branch-free in the rows, because the kinds of rows are unpredictable.
 func appendSets(e *codec.Encoder, work, live []uint16) {
 	from, follow := len(e.B), 0
 	heads := e.Extend(len(work))

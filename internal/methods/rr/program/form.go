@@ -85,7 +85,8 @@ func (j *job) sent(r *mapper.Result, parents []int32) []contribution.Contributio
 // lists.
 func (j *job) dense() bool { return j.form.dense && j.graph == nil }
 
-// address is like sent, for dense contributions: the slots of v come first, then those of G.
+// address does what sent does, for dense contributions. The slots of v come first, followed by the
+// slots of G.
 func (j *job) address(cs []contribution.Dense, slots int, parents []int32) {
 	for i := range cs {
 		cs[i].Parent = parents[cs[i].Parent]

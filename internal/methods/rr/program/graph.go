@@ -132,8 +132,8 @@ func cleared64(v []float64, n int) []float64 {
 	return v
 }
 
-// scale converts a block's sums from the scale of its subproblems, K = C/S, to that of the whole
-// problem, and completes the edge terms.
+// scale converts a block's sums from the scale of its subproblems, K = C/S, to the scale of the
+// whole problem, and completes the edge terms.
 func (k *task) scale(sums *mapper.Sums, s *scratch, b *mapper.Block, cs []contribution.Contribution, pull float64) {
 	sums.Primal *= pull
 	sums.Dual *= pull

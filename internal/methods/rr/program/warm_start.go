@@ -177,7 +177,8 @@ const (
 
 // dualSeeder finds duals and working sets of blocks for given weights, by the optimality condition
 // a = -C loss'(z). The squared hinge's duals are 2C(1-z)_+. The hinge's are C below the corner z =
-// 1 and 0 above it; at the corner, they are those whose sum comes closest to v = w - w_parent.
+// 1 and 0 above it. At the corner, the duals are chosen so that their sum comes closest to v = w -
+// w_parent.
 type dualSeeder struct {
 	*job
 	full  *reducer.Vectors
