@@ -188,7 +188,7 @@ func TestEventLog(t *testing.T) {
 	// Labels at random and a large C keep a training busy until somebody cancels it.
 	var hard strings.Builder
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
+	for range 500 {
 		hard.WriteString([]string{"a", "b"}[random.IntN(2)])
 		for f := 1; f <= 30; f++ {
 			fmt.Fprintf(&hard, " %d:%.3f", f, random.NormFloat64())
@@ -200,6 +200,14 @@ func TestEventLog(t *testing.T) {
 	}
 	ask(0, "submit", "--data", in("hard.svm"), "--id", "trial", "--C", "1e6", "--max-sweeps", "100000", "--gap", "1e-300")
 	c.logged(t, `"msg":"job started","process":"coordinator","name":"coordinator","job":"trial"`)
+	for swept := false; !swept; { // the log has the sweep at which it was cancelled
+		_, text, _ := runWith(t, "", "status", "trial", "--json", "--coordinator", addr, "--profile", profile)
+		var st struct{ Sweep int }
+		if err := json.Unmarshal([]byte(text), &st); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		swept = st.Sweep > 0
+	}
 	ask(0, "cancel", "trial")
 	c.logged(t, `"msg":"job cancelled"`)
 	ask(0, "cancel", "trial", "--discard", "--yes")
