@@ -253,7 +253,7 @@ func (s *Server) statusOf(job string) (*taxonv1.JobStatus, error) {
 	return st, err
 }
 
-// errClosing is the error of calls to a server that is being closed.
+// errClosing is returned by calls to a server that is shutting down.
 var errClosing = errors.New("the coordinator is closing")
 
 // rpcError gives an error its gRPC code.

@@ -70,7 +70,8 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestStore: stores share a job's values, and each holds what is being written.
+// TestStore checks that stores divide a job's values among them, and that each also has memory for the
+// values that are being written.
 func TestStore(t *testing.T) {
 	e := large()
 	if one, four := footprint.Store(e, 1, 8), footprint.Store(e, 4, 8); one-four != e.StoreJob-e.StoreJob/4 {

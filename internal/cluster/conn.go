@@ -55,7 +55,7 @@ func (d *Dialer) Conn(addr string) (*grpc.ClientConn, error) {
 	return d.conn(&d.conns, addr, patience)
 }
 
-// Shard does what Conn does, for a shard's address and with settings for large messages.
+// Shard returns a connection as Conn does, to a store shard and with settings for large messages.
 func (d *Dialer) Shard(addr string) (*grpc.ClientConn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -303,7 +303,7 @@ type RemoteRunner interface {
 }
 
 // IngestLines returns two functions that show the progress of an ingest on ui: set shows a state,
-// with one progress line per phase, and end must be called after the last phase.
+// with one progress line per phase. The caller calls end after the last phase.
 func IngestLines(ui progress.Reporter) (set func(dataset.Progress), end func()) {
 	phase, line := "", progress.Progress(nil)
 	end = func() {
