@@ -138,7 +138,7 @@ func printGenerated(a *app, out string, r *generate.Report) {
 	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(out))
 	row("instances", fmt.Sprintf("%s, and %s for testing", format.Count(int64(s.Instances)), format.Count(int64(s.Test))))
 	row("features", format.Count(int64(s.Features)))
-	row("classes", format.Count(int64(s.Classes))+perInstance(r.Labels, int64(s.Instances)))
+	row("classes", format.Count(int64(s.Classes))+format.PerInstance(r.Labels, int64(s.Instances)))
 	if r.Nodes > 0 {
 		row("hierarchy", fmt.Sprintf("%s nodes, %s edges", format.Count(int64(r.Nodes)), format.Count(int64(r.Edges))))
 	}

@@ -177,16 +177,8 @@ func printIngest(a *app, r ingestReport) {
 		row("weighing", fmt.Sprintf("%.6g in all", r.Weights))
 	}
 	row("features", format.Count(r.Features))
-	row("nonzeros", format.Count(r.Nonzeros)+perInstance(r.Nonzeros, r.Instances))
-	row("labels", format.Count(r.Labels)+perInstance(r.LabelEntries, r.Instances))
+	row("nonzeros", format.Count(r.Nonzeros)+format.PerInstance(r.Nonzeros, r.Instances))
+	row("labels", format.Count(r.Labels)+format.PerInstance(r.LabelEntries, r.Instances))
 	row("size", format.Bytes(r.Bytes))
 	row("time", format.Seconds(r.Seconds))
-}
-
-// perInstance returns n divided by the number of instances, as text in brackets.
-func perInstance(n, instances int64) string {
-	if instances == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (%.2f an instance)", float64(n)/float64(instances))
 }

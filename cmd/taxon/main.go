@@ -209,6 +209,7 @@ func verbs() []named {
 		{"tune", newTuneCmd},
 		{"predict", newPredictCmd},
 		{"vectors", newVectorsCmd},
+		{"terms", newTermsCmd},
 		{"eval", newEvalCmd},
 		{"export", newExportCmd},
 		{"explain", newExplainCmd},

@@ -144,7 +144,7 @@ func printStatus(a *app, st *taxonv1.JobStatus) {
 	}
 	row("time", "%s", took)
 	for _, c := range jobs.CapsBefore(st) {
-		row("before", "%s", capsThen(c))
+		row("before", "%s", option.Flags(c.String()))
 	}
 	if st.GetStoppedBy() != "" {
 		row("stopped by", "%s", st.GetStoppedBy())

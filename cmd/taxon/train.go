@@ -16,6 +16,7 @@ import (
 	"taxon/internal/cluster/page"
 	"taxon/internal/cluster/secure"
 	"taxon/internal/data/dataset"
+	"taxon/internal/data/text"
 	"taxon/internal/fs"
 	"taxon/internal/hadoop/mapreduce/driver"
 	"taxon/internal/model"
@@ -159,19 +160,29 @@ func instanceWeightsFlag(f *pflag.FlagSet, p *string) {
 }
 
 // textFlag is the flag of verbs that read labelled texts.
-func textFlag(f *pflag.FlagSet, text *bool) {
-	f.BoolVar(text, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
+func textFlag(f *pflag.FlagSet, isText *bool) {
+	f.BoolVar(isText, "text", false, "lines are LABEL[,LABEL...]<TAB>text")
 }
 
 // wordOptions are the options on text of all verbs that ingest training data.
 func wordOptions(f *pflag.FlagSet, w *dataset.Words) {
-	intFlag(f, &w.Ngrams, "ngrams", 1, 1, dataset.MaxNgrams,
-		"text: use up to `N` consecutive words as features; 2 adds bigrams")
+	termOptions(f, w)
 	f.StringVar(&w.StopWords, "stop-words", dataset.None, "text: words to ignore: english, none, or those in a `FILE`")
 	f.Var(&w.MinDF, "min-df", "text: ignore features in fewer instances: a count `N`, or a share with a decimal "+
 		"point (default 2)")
 	f.Var(&w.MaxDF, "max-df", "text: ignore features in more instances: a count `N`, or a share with a decimal "+
 		"point (default 1.0)")
+}
+
+// termOptions are the options on the terms of texts.
+func termOptions(f *pflag.FlagSet, w *dataset.Words) {
+	f.StringVar(&w.Features, "features", "", "text: kinds of features joined by +: words, stems, chars (n-grams of "+
+		"characters), each with an optional weight, as words+chars:0.5 (default words)")
+	f.Var(&w.Chars, "chars", "text: lengths `FROM-TO` of the n-grams of characters (default 3-5)")
+	f.Var(&w.Languages, "language", "text: `CODE` of the stems' language; repeated: several: "+
+		strings.Join(text.Stemmed(), ", "))
+	intFlag(f, &w.Ngrams, "ngrams", 1, 1, text.MaxNgrams,
+		"text: use up to `N` consecutive words as features; 2 adds bigrams")
 }
 
 func (o *trainOptions) outputFlags(cmd *cobra.Command) {
@@ -301,18 +312,6 @@ func runTrain(ctx context.Context, a *app, o *trainOptions) error {
 			registry.Number(o.Job, "gap"))
 	}
 	return nil
-}
-
-// capsThen describes the limits that a training had, and up to which sweep.
-func capsThen(c model.PastCaps) string {
-	s := fmt.Sprintf("--gap %g", c.Gap)
-	if c.MaxSweeps > 0 {
-		s += fmt.Sprintf(" --max-sweeps %d", c.MaxSweeps)
-	}
-	if c.MaxSeconds > 0 {
-		s += fmt.Sprintf(" --max-time %g", c.MaxSeconds)
-	}
-	return s + fmt.Sprintf(" up to sweep %d", c.Sweep)
 }
 
 // midst explains why the weights of an earlier sweep may have been better.
@@ -468,7 +467,7 @@ func printReport(a *app, out string, r *model.Report) {
 		row("colours", "%s", n)
 	}
 	for _, c := range r.CapsBefore {
-		row("before", "%s", capsThen(c))
+		row("before", "%s", option.Flags(c.String()))
 	}
 	row("stopped by", "%s, after %s", r.StoppedBy, format.Counted(int64(r.Sweeps), "sweep", "sweeps"))
 	took := format.Seconds(r.Seconds) + ", " + format.Seconds(r.CPUSeconds) + " of CPU"
@@ -477,7 +476,7 @@ func printReport(a *app, out string, r *model.Report) {
 	}
 	row("time", "%s", took)
 	if c := r.Pruned; c != nil {
-		row("pruned", "to %s: %s", format.Bytes(fs.FolderBytes(out)), pruneCost(c))
+		row("pruned", "to %s: %s", format.Bytes(fs.FolderBytes(out)), c.String())
 	}
 	row("weights", "sha256 %s", r.WeightsSHA256)
 }

@@ -12,6 +12,7 @@ import (
 	"taxon/internal/data/dataset"
 	"taxon/internal/data/table"
 	"taxon/internal/data/taxonomy"
+	"taxon/internal/data/text"
 	"taxon/internal/model/calibration"
 	"taxon/internal/model/form"
 	"taxon/internal/model/labelset"
@@ -63,6 +64,14 @@ type DataInfo struct {
 	// Words describes how texts became features. It is nil if all its options have their defaults,
 	// or if there was no text.
 	Words *dataset.Words `json:"words,omitempty"`
+}
+
+// Terms returns the options by which texts become terms.
+func (d *DataInfo) Terms() text.Options {
+	if d.Words == nil {
+		return text.Options{}
+	}
+	return d.Words.Options
 }
 
 // maxSingleLabel is the mean number of labels per instance up to which data count as single-label
@@ -145,6 +154,18 @@ type PastCaps struct {
 	MaxSweeps int `json:"max_sweeps"`
 	// MaxSeconds is 0 without a cap.
 	MaxSeconds float64 `json:"max_seconds"`
+}
+
+// String describes the limits that a training had, and up to which sweep.
+func (c PastCaps) String() string {
+	s := fmt.Sprintf("‹gap=%g›", c.Gap)
+	if c.MaxSweeps > 0 {
+		s += fmt.Sprintf(" ‹max-sweeps=%d›", c.MaxSweeps)
+	}
+	if c.MaxSeconds > 0 {
+		s += fmt.Sprintf(" ‹max-time=%g›", c.MaxSeconds)
+	}
+	return s + fmt.Sprintf(" up to sweep %d", c.Sweep)
 }
 
 // TraceRow is one line of trace.jsonl, which describes a sweep. Figures that were not computed are
@@ -248,6 +269,9 @@ func (m *Meta) validate() error {
 	}
 	if t := m.Text; t != nil && (len(t.Vocabulary) != len(m.Feature) || len(t.IDF) != len(m.Feature)) {
 		add("%d features but %d words and %d idf values", len(m.Feature), len(t.Vocabulary), len(t.IDF))
+	}
+	if o := m.Data.Terms(); o.Check() != nil {
+		add("data.words: %w", o.Check())
 	}
 	if t := m.Data.Table; t != nil {
 		if err := t.Check(m.Data.Text, m.Feature); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"taxon/internal/fs"
 	"taxon/internal/model/shard"
+	"taxon/internal/ui/format"
 )
 
 // PruneCost is the measured loss of quality by pruning.
@@ -31,6 +32,18 @@ type PruneCost struct {
 // Lost returns the loss in points of micro-F1, with its standard error, as text.
 func (c *PruneCost) Lost() string {
 	return fmt.Sprintf("%.2f ± %.2f", 100*(c.MicroF1-c.Pruned), 100*c.StandardError)
+}
+
+// String describes the loss as text.
+func (c *PruneCost) String() string {
+	if c.Instances == 0 {
+		return "not measured: there were too few instances to hold some out"
+	}
+	on := format.Counted(int64(c.Instances), "instance", "instances")
+	if c.HeldOut {
+		on += fmt.Sprintf(" held out of further trainings, whose models were pruned alike (costs %s points)", c.Lost())
+	}
+	return fmt.Sprintf("micro F1 %.2f %% before, %.2f %% after, on %s", 100*c.MicroF1, 100*c.Pruned, on)
 }
 
 // Pruned describes the pruning in a pruned model's manifest.

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import taxon
 from taxon._binary import binary, run
 from taxon._data import write_dataset, write_edges
 from taxon._params import METHODS
-from taxon._text import words
+from taxon._text import terms
 
 
 def predicted(model, data, rows, *flags):
@@ -213,8 +214,11 @@ def test_texts_side_by_side(tmp_path):
     compare(m, texts, predicted(tmp_path / "m", tmp_path / "t.txt", len(texts), "--text"), m.decision_function(texts))
 
 
-def test_words():
-    assert words("ΑΣ İstanbul dog's_tail x² ½ é") == ["ας".replace("ς", "σ"), "istanbul", "dog", "s", "tail", "x²", "½", "é"]
+def test_terms():
+    vectors = json.loads((Path(__file__).resolve().parents[3] / "internal/data/text/testdata/vectors.json").read_text(encoding="utf-8"))
+    for v in vectors:
+        text, want = v.pop("text"), v.pop("terms")
+        assert terms([text, "", text], v) == [want, [], want]
 
 
 def test_damage(data):

@@ -277,10 +277,7 @@ func trainedWithout(t *testing.T, o *train.Options, held []uint32) *model.Model 
 func predictHeld(t *testing.T, m *model.Model, set *dataset.Set, held []uint32, o scoring.Options,
 	each func(i int, best []scoring.Scored)) {
 	t.Helper()
-	project, err := dataset.NewProjection(m.Feature, nil, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	project := dataset.NewProjection(m.Feature)
 	predictor, err := scoring.New(m, o)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"taxon/coordinator/method/registry"
 	"taxon/internal/app/train"
 	"taxon/internal/data/dataset"
+	"taxon/internal/data/text"
 	"taxon/internal/fs"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
@@ -25,7 +26,10 @@ const groupText = "Text"
 // document frequency of 1 or more is a number of rows; below 1 it is a share. A max-df of 1 means
 // all rows.
 var textOptions = []method.Option{
-	{Name: "ngrams", Kind: method.Int, Default: "1", Range: method.Range{Least: 1, Most: dataset.MaxNgrams},
+	{Name: "features", Kind: method.Choice, Default: "words", Choices: []string{"words", "chars", "words+chars"},
+		Group: groupText, Grid: []string{"words"}, Ladder: []string{"chars", "words+chars"},
+		Help: "text: what makes features: words, chars (n-grams of characters), words+chars"},
+	{Name: "ngrams", Kind: method.Int, Default: "1", Range: method.Range{Least: 1, Most: text.MaxNgrams},
 		Group: groupText, Grid: []string{"1"}, Ladder: []string{"2"},
 		Help: "text: up to `N` words that stand side by side make a feature, too; 2 adds word bigrams"},
 	{Name: "stop-words", Kind: method.Choice, Default: dataset.None, Choices: []string{dataset.None, dataset.English},
@@ -105,11 +109,20 @@ func (o *Options) words(p Point) dataset.Words {
 			p.Values[option] == t.Default {
 			return
 		}
-		text := strconv.FormatFloat(x, 'f', -1, 64)
-		if share(x) && !strings.Contains(text, ".") {
-			text += ".0"
+		number := strconv.FormatFloat(x, 'f', -1, 64)
+		if share(x) && !strings.Contains(number, ".") {
+			number += ".0"
 		}
-		_ = b.Set(text) // checkText has checked it
+		_ = b.Set(number) // checkText has looked at it
+	}
+	if v := p.Values["features"]; v != "" {
+		w.Features = v
+		if v == "words" {
+			w.Features = ""
+		}
+	}
+	if !strings.Contains(w.Features, "chars") {
+		w.Chars = text.Range{}
 	}
 	if n := p.number("ngrams", 1); n > 1 {
 		w.Ngrams = int(n)

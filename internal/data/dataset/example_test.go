@@ -44,11 +44,7 @@ func ExampleIngest() {
 
 // A Projection maps later rows to the same columns. Unknown features are dropped.
 func ExampleProjection() {
-	p, err := dataset.NewProjection([]uint32{4, 17}, nil, nil, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	p := dataset.NewProjection([]uint32{4, 17})
 	r := dataset.NewReader(strings.NewReader("1:3 17:0.25\n"), dataset.ReaderOptions{Name: "test.svm"})
 	var v dataset.Vector
 	for {

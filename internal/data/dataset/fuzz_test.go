@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"taxon/internal/data/text"
 	"taxon/internal/data/textio"
 	"taxon/internal/fs"
 )
@@ -81,7 +82,7 @@ func FuzzText(f *testing.F) {
 	f.Add([]byte("\t\n\n \na\tb\rc"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		fuzzReader(t, in, ReaderOptions{Text: true})
-		words := newWords(terms{ngrams: 2})
+		words := newWords(text.New(text.Options{Ngrams: 2}, nil))
 		index, tf := words.count(in)
 		if len(index) != len(words.list) || len(tf) != len(index) {
 			t.Errorf("%d words, %d counts of %d", len(index), len(tf), len(words.list))

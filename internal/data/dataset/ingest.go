@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"taxon/internal/data/table"
+	"taxon/internal/data/text"
 	"taxon/internal/fs"
 )
 
@@ -131,7 +132,7 @@ func ingest(ctx context.Context, o Options, dir *fs.OutDir) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		in.words = newWords(terms{ngrams: o.Words.Ngrams, stop: stop})
+		in.words = newWords(text.New(o.Words.Options, func(word string) bool { return stop[word] }))
 	}
 	if err := in.readWeighed(ctx, dir); err != nil {
 		return nil, err

@@ -5,39 +5,40 @@ import (
 	"slices"
 
 	"taxon/internal/data/table"
+	"taxon/internal/data/text"
 )
 
 // Projection maps rows to the columns of a data set or model: libsvm rows by their feature indices,
 // text rows by the vocabulary. Features without a column are dropped. A Projection is immutable:
 // goroutines may share one, each with its own Vector.
 type Projection struct {
-	// table maps a feature index to its column plus 1. For text it holds only the number features
-	// beside the words.
-	table featureTable
-
-	// words maps a word to its column. It is nil unless the rows are texts.
-	words map[string]uint32
-	most  int // the number of words in the longest term
-	idf   []float64
+	table featureTable      // index -> column+1; for text: of the numbers beside it
+	words map[string]uint32 // term -> column; nil unless text
+	text  text.Options
+	weigh weigher
 }
 
-// NewProjection returns the projection for a Set's or a model's arrays. feature[column] is the
-// original index, which counts from 1. If vocabulary is not nil, columns are found by
-// vocabulary[column] and idf[column] instead. schema describes tables and may be nil. NewProjection
-// copies its arguments.
-func NewProjection(feature []uint32, vocabulary []string, idf []float64, schema *table.Schema) (*Projection, error) {
+// NewProjection takes feature[column], the original 1-based index, as a Set holds it. It keeps a
+// copy.
+func NewProjection(feature []uint32) *Projection {
 	p := &Projection{}
-	if vocabulary == nil {
-		for column, index := range feature {
-			p.table.put(index, uint32(column)+1)
-		}
-		return p, nil
+	for column, index := range feature {
+		p.table.put(index, uint32(column)+1)
 	}
+	return p
+}
+
+// NewTextProjection takes vocabulary[column] and idf[column], as a Set holds them, and the options
+// that the terms were made by. schema is that of tables, or nil. It keeps copies.
+func NewTextProjection(o text.Options, vocabulary []string, idf []float64, schema *table.Schema) (*Projection, error) {
 	if len(vocabulary) != len(idf) {
 		return nil, fmt.Errorf("a vocabulary of %d words with %d weights", len(vocabulary), len(idf))
 	}
-	p.idf = slices.Clone(idf)
-	p.words, p.most = make(map[string]uint32, len(vocabulary)), ngramsOf(vocabulary)
+	weigh, err := newWeigher(o, slices.Clone(idf), func(column int) string { return vocabulary[column] })
+	if err != nil {
+		return nil, err
+	}
+	p := &Projection{text: o, weigh: weigh, words: make(map[string]uint32, len(vocabulary))}
 	for column, word := range vocabulary {
 		p.words[word] = uint32(column)
 	}
@@ -51,12 +52,26 @@ func NewProjection(feature []uint32, vocabulary []string, idf []float64, schema 
 	return p, nil
 }
 
-// Vector is a projected row with its scratch memory. The zero value is ready to use.
+// Projection returns the projection onto the set's columns.
+func (s *Set) Projection() (*Projection, error) {
+	if s.Vocabulary == nil {
+		return NewProjection(s.Feature), nil
+	}
+	var o text.Options
+	if s.Source.Words != nil {
+		o = s.Source.Words.Options
+	}
+	return NewTextProjection(o, s.Vocabulary, s.IDF, s.Table)
+}
+
+// Vector is a projected row with its scratch memory; the zero value is ready.
 type Vector struct {
 	Index []uint32  // columns, strictly ascending
 	Value []float32 // aligned with Index
 	pairs []uint64
-	terms terms
+	// analyser keeps the columns of words that it has seen. It is of one projection.
+	analyser *text.Analyser
+	of       *Projection
 }
 
 // Row projects a row returned by a Reader into v and replaces v's content. Texts get unit length
@@ -64,7 +79,7 @@ type Vector struct {
 func (p *Projection) Row(row *Row, v *Vector) {
 	v.pairs = v.pairs[:0]
 	if p.words != nil {
-		p.text(row.Text, v)
+		p.fillText(row.Text, v)
 	}
 	for i, index := range row.Index {
 		if c := p.table.get(index); c != 0 {
@@ -81,12 +96,22 @@ func (p *Projection) Row(row *Row, v *Vector) {
 	}
 }
 
-// text fills v.pairs with column<<32 | bits of the weight.
-func (p *Projection) text(text []byte, v *Vector) {
-	// terms with a stop word are not in the vocabulary, so the list is not needed here
-	v.terms.ngrams = p.most
-	v.terms.each(text, func(word []byte) {
-		if c, ok := p.words[string(word)]; ok {
+// fillText fills v.pairs with column<<32 | weight bits. A word of the list of stop words is not in the
+// vocabulary, so no list is needed.
+func (p *Projection) fillText(t []byte, v *Vector) {
+	if v.of != p {
+		v.analyser, v.of = text.New(p.text, nil), p
+	}
+	v.analyser.Each(t, func(w *text.Word) {
+		if w.IDs == nil {
+			w.IDs = make([]uint32, 0, len(w.Terms))
+			for _, term := range w.Terms {
+				if c, ok := p.words[term]; ok {
+					w.IDs = append(w.IDs, c)
+				}
+			}
+		}
+		for _, c := range w.IDs {
 			v.pairs = append(v.pairs, uint64(c)<<32)
 		}
 	})
@@ -101,5 +126,5 @@ func (p *Projection) text(text []byte, v *Vector) {
 		i = run
 	}
 	v.pairs = v.pairs[:n]
-	weigh(v.pairs, p.idf)
+	p.weigh.weigh(v.pairs)
 }

@@ -23,12 +23,13 @@ type publisher struct {
 	o        Options
 	dir      *fs.OutDir
 	in       *intake
-	features []feature // features in the order of columns
-	idf      []float64 // inverse document frequency of each column, for text
-	nnz      []int64   // number of nonzeros of each shard
-	constant []uint32  // indices of numbers that are equal in all rows
-	numbers  int       // number features beside words; their indices come first
-	terms    []string  // names of the number features
+	features []feature // by column
+	idf      []float64 // by column, text only
+	weigher  weigher   // text only
+	nnz      []int64   // by shard
+	constant []uint32  // indices of numbers that never change
+	numbers  int       // number features beside words; they have the first indices
+	terms    []string  // of these
 	mu       sync.Mutex
 	rows     int64 // written, for progress
 }
@@ -67,6 +68,9 @@ func (p *publisher) number() {
 	p.features = t.ranked(before)
 	if p.o.Text {
 		p.dropWords()
+		p.weigher, _ = newWeigher(p.o.Words.Options, p.idf, func(column int) string { // checked before
+			return p.term(p.features[column].index)
+		})
 	}
 	for column, f := range p.features {
 		t.put(f.index, uint32(column))
@@ -335,7 +339,7 @@ func (w *shardWriter) renumber(in *spillReader) {
 	}
 	slices.Sort(w.pairs)
 	if w.p.o.Text {
-		weigh(w.pairs, w.p.idf)
+		w.p.weigher.weigh(w.pairs)
 	}
 	if len(w.numbers) > 0 {
 		w.pairs = append(w.pairs, w.numbers...)

@@ -112,7 +112,7 @@ func TestTableOfTextAndNumbers(t *testing.T) {
 		t.Fatalf("vocabulary %q beside %q and %d numbers, %d broken", got.Vocabulary, w.Vocabulary, len(n.Feature),
 			got.Stats.Broken)
 	}
-	p, err := NewProjection(got.Feature, got.Vocabulary, got.IDF, got.Table)
+	p, err := got.Projection()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestTableOfNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	p, err := NewProjection(s.Feature, nil, nil, nil)
+	p, err := s.Projection()
 	if err != nil {
 		t.Fatal(err)
 	}

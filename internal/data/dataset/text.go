@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"unicode"
 	"unicode/utf8"
+
+	"taxon/internal/data/table"
+	"taxon/internal/data/text"
 )
 
 // parseTextLine parses label[,label...]<TAB>text. A line that begins with the tab, or consists of
@@ -40,84 +42,59 @@ func parseTextLine(line []byte, row *Row) error {
 	return nil
 }
 
-// EachWord calls f with each word of a text. docs/formats.md defines what a word is. See eachWord.
-func EachWord(text, scratch []byte, f func(word []byte)) []byte { return eachWord(text, scratch, f) }
-
-// eachWord calls f with each word of the text. A word is a maximal run of letters and numbers
-// (categories L and N), lower-cased rune by rune. It is valid only until f returns. eachWord writes
-// the words to scratch and returns scratch, which may have grown, for the next call.
-func eachWord(text, scratch []byte, f func(word []byte)) []byte {
-	word := scratch[:0]
-	for i := 0; i < len(text); {
-		c := text[i]
-		if c < utf8.RuneSelf {
-			i++
-			if 'A' <= c && c <= 'Z' {
-				c += 'a' - 'A'
-			}
-			if 'a' <= c && c <= 'z' || '0' <= c && c <= '9' {
-				word = append(word, c)
-				continue
-			}
-		} else {
-			r, size := utf8.DecodeRune(text[i:])
-			i += size
-			if unicode.IsLetter(r) || unicode.IsNumber(r) {
-				word = utf8.AppendRune(word, unicode.ToLower(r))
-				continue
-			}
-		}
-		if len(word) > 0 {
-			f(word)
-			word = word[:0]
-		}
-	}
-	if len(word) > 0 {
-		f(word)
-	}
-	return word
-}
-
-// words numbers the terms of texts by first appearance, from 1, during the first pass.
+// words numbers the terms of texts by first appearance, from 1, in the first pass.
 type words struct {
-	terms
-	ids   map[string]uint32
-	above uint32   // ids taken by numbers; the ids of terms follow
-	list  []string // list[id-above-1]
-	index []uint32
-	tf    []uint32
-	seen  map[uint32]uint32 // id -> count within the row
+	analyser *text.Analyser
+	ids      map[string]uint32
+	above    uint32   // ids used by numbers; those of terms follow
+	list     []string // list[id-above-1]
+	index    []uint32
+	tf       []uint32
+	seen     []uint32 // seen[id-above-1] is the count within the row
 }
 
-func newWords(t terms) *words {
-	return &words{terms: t, ids: map[string]uint32{}, seen: map[uint32]uint32{}}
+func newWords(a *text.Analyser) *words {
+	return &words{analyser: a, ids: map[string]uint32{}}
 }
 
-// count returns the ids of the distinct terms of a text, ascending, and the number of times each
-// occurs.
-func (w *words) count(text []byte) (index, tf []uint32) {
-	clear(w.seen)
+// count returns the distinct terms of a text, ascending by id, with their counts.
+func (w *words) count(t []byte) (index, tf []uint32) {
 	w.index, w.tf = w.index[:0], w.tf[:0]
-	w.each(text, func(word []byte) {
-		id, ok := w.ids[string(word)]
-		if !ok {
-			own := string(word)
-			w.list = append(w.list, own)
-			id = w.above + uint32(len(w.list))
-			w.ids[own] = id
+	w.analyser.Each(t, func(word *text.Word) {
+		if word.IDs == nil {
+			word.IDs = w.number(word.Terms)
 		}
-		if w.seen[id]++; w.seen[id] == 1 {
-			w.index = append(w.index, id)
+		for _, id := range word.IDs {
+			seen := &w.seen[id-w.above-1]
+			if *seen++; *seen == 1 {
+				w.index = append(w.index, id)
+			}
 		}
 	})
 	slices.Sort(w.index)
 	for _, id := range w.index {
-		w.tf = append(w.tf, w.seen[id])
+		seen := &w.seen[id-w.above-1]
+		w.tf, *seen = append(w.tf, *seen), 0
 	}
 	return w.index, w.tf
 }
 
-// minDocs is the default for the number of rows that must have a word for it to become a feature.
+// number returns the ids of terms, of which it numbers those that are new.
+func (w *words) number(terms []string) []uint32 {
+	out := make([]uint32, len(terms))
+	for i, term := range terms {
+		id, ok := w.ids[term]
+		if !ok {
+			w.list, w.seen = append(w.list, term), append(w.seen, 0)
+			id = w.above + uint32(len(w.list))
+			w.ids[term] = id
+		}
+		out[i] = id
+	}
+	return out
+}
+
+// minDocs is how many rows must have a word for it to become a feature.
 const minDocs = 2
 
 // inverseFrequency returns ln(N/df). It is 0 for a word that every row has, which does not become a
@@ -129,19 +106,69 @@ func inverseFrequency(rows, df int64) float64 {
 	return ln(float64(rows) / float64(df))
 }
 
-// weigh replaces the counts of a row by the weights (1+ln tf) idf, scaled to unit length. pairs
-// holds column<<32 | tf, ascending by column; the weights take the place of tf. The sum of squares
-// is added up in that order, so it does not depend on the order of the words in the text.
-func weigh(pairs []uint64, idf []float64) {
-	var sum float64
-	for _, p := range pairs {
-		w := termWeight(uint32(p), idf[p>>32])
-		sum = float64(w*w) + sum
+// maxKinds bounds the kinds of terms.
+const maxKinds = 8
+
+// weigher turns counts of terms into weights.
+type weigher struct {
+	idf []float64
+	// part has each column's kind of terms, as an index of weight; nil where there is one kind.
+	part   []uint8
+	weight []float64
+}
+
+// newWeigher returns the weigher of the columns' terms. Numbers beside texts are of no kind.
+func newWeigher(o text.Options, idf []float64, term func(column int) string) (weigher, error) {
+	w := weigher{idf: idf}
+	parts, err := o.Parts()
+	if err != nil || len(parts) == 1 {
+		return w, err
 	}
-	norm := math.Sqrt(sum)
+	kinds := map[string]uint8{}
+	for i, p := range parts {
+		kinds[p.Kind] = uint8(i)
+		w.weight = append(w.weight, p.Weight)
+	}
+	w.part = make([]uint8, len(idf))
+	for column := range w.part {
+		if t := term(column); !table.IsTerm(t) {
+			w.part[column] = kinds[text.KindOf(t)]
+		}
+	}
+	return w, nil
+}
+
+// weigh turns counts into weights, in their place: (1+ln tf) idf, divided by the length of the row's
+// part of the term's kind, and times the kind's weight; the row has unit length. pairs are (column,
+// tf) as column<<32 | tf, ascending. Sums of squares run in that order, so they do not depend on the
+// words' order in the text.
+func (w *weigher) weigh(pairs []uint64) {
+	var sums [maxKinds]float64
+	for _, p := range pairs {
+		x := termWeight(uint32(p), w.idf[p>>32])
+		sum := &sums[0]
+		if w.part != nil {
+			sum = &sums[w.part[p>>32]]
+		}
+		*sum = float64(x*x) + *sum
+	}
+	whole := 0.0
+	for i, sum := range sums[:max(1, len(w.weight))] {
+		sums[i] = math.Sqrt(sum)
+		if w.part != nil && sum > 0 {
+			whole += float64(w.weight[i] * w.weight[i])
+		}
+	}
+	whole = math.Sqrt(whole)
 	for i, p := range pairs {
-		w := termWeight(uint32(p), idf[p>>32])
-		pairs[i] = p&^(1<<32-1) | uint64(floatBits(float32(w/norm)))
+		x := termWeight(uint32(p), w.idf[p>>32])
+		if w.part == nil {
+			x /= sums[0]
+		} else {
+			k := w.part[p>>32]
+			x = float64(x/sums[k]) * (w.weight[k] / whole)
+		}
+		pairs[i] = p&^(1<<32-1) | uint64(floatBits(float32(x)))
 	}
 }
 

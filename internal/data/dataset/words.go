@@ -11,19 +11,16 @@ import (
 	"strconv"
 	"strings"
 
-	"taxon/internal/data/table"
+	"taxon/internal/data/text"
 	"taxon/internal/fs"
 )
 
-// Words select the words of texts that become features, the vocabulary. The zero value selects all
-// single words that occur in at least two rows, but not in all. Once the vocabulary is known, texts
-// can be converted to features without Words.
+// Words say which terms of texts become features. The zero value takes all single words that are in
+// two rows or more, but not in all. With the Options and the resulting vocabulary a text can be
+// turned into features without the rest.
 type Words struct {
-	// Ngrams is the largest number of consecutive words that form a feature. 0 stands for 1.
-	Ngrams int `json:"ngrams,omitempty"`
-
-	// StopWords lists words that become neither features nor parts of one. It is English, None,
-	// empty or the path of a file.
+	text.Options
+	// words that are no features, nor parts of one: English, None or "", or the path of a file
 	StopWords string `json:"stop_words,omitempty"`
 
 	// MinDF is the least number of rows that must have a word. The default is 2.
@@ -40,9 +37,6 @@ const (
 	English = "english"
 )
 
-// MaxNgrams is the largest value of Words.Ngrams.
-const MaxNgrams = 5
-
 //go:embed english.txt
 var english []byte
 
@@ -53,6 +47,11 @@ func (w Words) Flags() (out [][2]string) {
 		if wanted {
 			out = append(out, [2]string{flag, value})
 		}
+	}
+	add(w.Features != "", "features", w.Features)
+	add(w.Chars != text.Range{}, "chars", w.Chars.String())
+	for _, l := range w.Languages.List() {
+		add(true, "language", l)
 	}
 	add(w.Ngrams > 1, "ngrams", strconv.Itoa(w.Ngrams))
 	add(w.StopWords != "" && w.StopWords != None, "stop-words", w.StopWords)
@@ -125,7 +124,7 @@ func (w *Words) keeps(df, rows int64) bool {
 
 // stopWords returns the words that StopWords stands for.
 func (w *Words) stopWords(ctx context.Context, files fs.Source) (map[string]bool, error) {
-	text := english
+	list := english
 	switch w.StopWords {
 	case "", None:
 		return nil, nil
@@ -136,17 +135,19 @@ func (w *Words) stopWords(ctx context.Context, files fs.Source) (map[string]bool
 			return nil, err
 		}
 		defer f.Close()
-		if text, err = io.ReadAll(io.LimitReader(f, maxStopWords+1)); err != nil {
+		if list, err = io.ReadAll(io.LimitReader(f, maxStopWords+1)); err != nil {
 			return nil, fs.Explain(w.StopWords, err)
 		}
-		if len(text) > maxStopWords {
+		if len(list) > maxStopWords {
 			return nil, fs.Inputf(w.StopWords, 0, "is no list of stop words: it has more than %d MiB", maxStopWords>>20)
 		}
 	}
 	stop := map[string]bool{}
-	for line := range bytes.Lines(text) {
+	for line := range bytes.Lines(list) {
 		if !bytes.HasPrefix(line, []byte{'#'}) {
-			eachWord(line, nil, func(word []byte) { stop[string(word)] = true })
+			for _, word := range text.Words(line) {
+				stop[word] = true
+			}
 		}
 	}
 	if len(stop) == 0 {
@@ -157,69 +158,14 @@ func (w *Words) stopWords(ctx context.Context, files fs.Source) (map[string]bool
 
 const maxStopWords = 16 << 20
 
-// Check returns an error that says which option is invalid. text says whether the instances are
-// texts.
-func (w *Words) Check(text bool) error {
+// Check returns what is wrong with the options; isText says whether instances are text.
+func (w *Words) Check(isText bool) error {
 	flags := w.Flags()
 	switch {
-	case w.Ngrams < 0 || w.Ngrams > MaxNgrams:
-		return fmt.Errorf("‹ngrams=%d›: must be from 1 to %d", w.Ngrams, MaxNgrams)
 	case w.StopWords == fs.Stdin:
 		return fmt.Errorf("‹stop-words=%s›: give a file, %s or %s", fs.Stdin, English, None)
-	case len(flags) > 0 && !text:
+	case len(flags) > 0 && !isText:
 		return fmt.Errorf("‹%s› is for ‹text›: add that, or leave it out", flags[0][0])
 	}
-	return nil
-}
-
-// terms finds the terms of a text: the words that are not stop words, and runs of up to ngrams
-// consecutive words, joined by blanks.
-type terms struct {
-	ngrams int
-	stop   map[string]bool
-	word   []byte // scratch memory for eachWord
-	run    []byte // the last words since the last stop word
-	starts []int  // offsets in run at which words begin
-}
-
-// each calls f with each term. The term is valid during the call only.
-func (t *terms) each(text []byte, f func(term []byte)) {
-	t.run, t.starts = t.run[:0], t.starts[:0]
-	t.word = eachWord(text, t.word, func(word []byte) {
-		switch {
-		case t.stop[string(word)]:
-			t.run, t.starts = t.run[:0], t.starts[:0]
-			return
-		case t.ngrams <= 1:
-			f(word)
-			return
-		case len(t.starts) == t.ngrams:
-			first := t.starts[1]
-			t.run = append(t.run[:0], t.run[first:]...)
-			for i, s := range t.starts[1:] {
-				t.starts[i] = s - first
-			}
-			t.starts = t.starts[:t.ngrams-1]
-		}
-		if len(t.run) > 0 {
-			t.run = append(t.run, ' ')
-		}
-		t.starts = append(t.starts, len(t.run))
-		t.run = append(t.run, word...)
-		for _, s := range t.starts {
-			f(t.run[s:])
-		}
-	})
-}
-
-// ngramsOf returns the number of words in the longest term of a vocabulary.
-func ngramsOf(vocabulary []string) int {
-	most := 0
-	for _, term := range vocabulary {
-		if table.IsTerm(term) {
-			continue
-		}
-		most = max(most, strings.Count(term, " "))
-	}
-	return most + 1
+	return w.Options.Check()
 }

@@ -18,6 +18,7 @@ import (
 	"taxon/internal/data/dataset"
 	"taxon/internal/data/table"
 	"taxon/internal/data/taxonomy"
+	"taxon/internal/data/text"
 	"taxon/internal/fs"
 	"taxon/internal/ui/progress"
 )
@@ -83,7 +84,6 @@ type side struct {
 	classes  map[string]*class
 	order    []string // labels in order of first appearance
 	features map[string]bool
-	words    []byte
 	n        int64
 
 	broken   int64 // invalid rows that were skipped
@@ -240,17 +240,17 @@ func read(ctx context.Context, o Options, path string, ui progress.Reporter, eac
 	}
 }
 
-func (s *side) add(row *dataset.Row, text bool, at string) key {
+func (s *side) add(row *dataset.Row, isText bool, at string) key {
 	s.n++
 	h := sha256.New()
-	if text {
-		s.words = dataset.EachWord(row.Text, s.words, func(word []byte) {
-			h.Write(word) // a hash's Write never fails
+	if isText {
+		for _, word := range text.Words(row.Text) {
+			h.Write([]byte(word)) // a hash's Write never fails
 			h.Write([]byte{' '})
-			if !s.features[string(word)] {
-				s.features[string(word)] = true
+			if !s.features[word] {
+				s.features[word] = true
 			}
-		})
+		}
 	}
 	var b []byte
 	for i, x := range row.Index {

@@ -115,6 +115,8 @@ func (s *Source) Features() map[string][]byte {
 		list("features.txt", func(c uint32) string { return s.m.Word(int(c)) })
 	}
 	if s.m.Text != nil {
+		b, _ := json.Marshal(s.m.Data.Terms()) // strings and numbers can always be encoded
+		files["terms.json"] = append(b, '\n')
 		list("idf.txt", func(c uint32) string { return strconv.FormatFloat(s.m.Text.IDF[c], 'g', -1, 64) })
 	}
 	if t := s.m.Data.Table; t != nil && len(t.Mean) > 0 {

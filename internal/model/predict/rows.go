@@ -142,9 +142,9 @@ var (
 // model's columns.
 func ProjectionOf(m *model.Model) (*dataset.Projection, error) {
 	if m.Text != nil {
-		return dataset.NewProjection(m.Feature, m.Text.Vocabulary, m.Text.IDF, m.Data.Table)
+		return dataset.NewTextProjection(m.Data.Terms(), m.Text.Vocabulary, m.Text.IDF, m.Data.Table)
 	}
-	return dataset.NewProjection(m.Feature, nil, nil, nil)
+	return dataset.NewProjection(m.Feature), nil
 }
 
 // LongestWait is how long a row may wait for others to be scored in the same batch. A fast stream

@@ -203,3 +203,11 @@ func plainInShell(r rune) bool {
 	return r > 0x7f || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' ||
 		strings.ContainsRune("-_./=:,@%+", r)
 }
+
+// PerInstance returns n divided by the number of instances, as text in brackets.
+func PerInstance(n, instances int64) string {
+	if instances == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%.2f an instance)", float64(n)/float64(instances))
+}

@@ -710,7 +710,7 @@ class _Reader:
             lines = vocabulary.decode().split("\n")[2:-1]
             m.words = [line.partition("\t")[2] for line in lines]
             idf = np.array([float(line.partition("\t")[0]) for line in lines])
-            m._vectorizer = Vectorizer(m.words, idf, self.manifest.get("data", {}))
+            m._vectorizer = Vectorizer(m.words, idf, self.manifest.get("data", {}).get("words"))
         schema = self.manifest.get("data", {}).get("table")
         if schema and (schema.get("text") or schema.get("features")):
             m._table = Table(schema, m.features, m.words)
@@ -876,7 +876,7 @@ def _load_export(path: Path) -> Model:
         known = np.array([float(v or 0) for v in idf.read_text().split("\n")[:-1]])
         if not len(m.words) == len(known) == d:
             raise ValueError(f"{words}: {len(m.words)} words, idf.txt has {len(known)}, and {path.name} has {d} columns of words")
-        m._vectorizer = Vectorizer(m.words, known)
+        m._vectorizer = Vectorizer(m.words, known, json.loads(path.with_name("terms.json").read_text(encoding="utf-8")))
     table = path.with_name("table.json")
     if table.is_file():
         m._table = Table(json.loads(table.read_text(encoding="utf-8")), m.features, m.words)

@@ -1,15 +1,19 @@
-"""Texts as taxon reads them: docs/formats.md has the rule, and this is it in Python."""
+"""Texts as taxon reads them: the binary cuts them into terms, numpy weighs these."""
 
 from __future__ import annotations
 
 import json
-import re
+import subprocess
+from collections import Counter
 from typing import Any, Sequence
 
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Vectorizer", "field", "name_of", "words"]
+from ._binary import binary
+from ._errors import TaxonError
+
+__all__ = ["Vectorizer", "field", "name_of", "terms"]
 
 
 def field(name: str) -> str:
@@ -28,49 +32,53 @@ def name_of(field: str) -> str:
     return field
 
 
-_WORD = re.compile(r"[^\W_]+")  # runs of letters and numbers
-
-
-class _Lower(dict[int, int]):
-    """Lower case, character by character: str.lower() looks at a character's neighbours."""
-
-    def __missing__(self, c: int) -> int:
-        self[c] = low = ord(chr(c).lower()[0])
-        return low
-
-
-_LOWER = _Lower()
-
-
-def words(text: str) -> list[str]:
-    """The words of a text: runs of letters and numbers (categories L and N), lower-cased."""
-    return [w.translate(_LOWER) for w in _WORD.findall(text)]
+def terms(texts: Sequence[str], options: dict[str, Any]) -> list[list[str]]:
+    """The terms of texts, cut by the binary, so that they are those of the training."""
+    args = [binary(), "terms"]
+    for name, value in options.items():
+        for one in value.split(",") if name == "languages" else [value]:
+            args += ["--" + ("language" if name == "languages" else name), str(one)]
+    lines = "".join(" ".join(t.split("\n")) + "\n" for t in texts)
+    done = subprocess.run(args, input=lines.encode("utf-8", "surrogatepass"), capture_output=True)
+    if done.returncode != 0:
+        raise TaxonError(done.stderr.decode(errors="replace").strip())
+    return [line.split("\t") if line else [] for line in done.stdout.decode().split("\n")[:-1]]
 
 
 class Vectorizer:
-    """Unit rows of (1 + ln tf) idf over a fixed vocabulary of words and runs of words."""
+    """Unit rows of (1 + ln tf) idf over a fixed vocabulary of terms.
 
-    def __init__(self, vocabulary: Sequence[str], idf: np.ndarray, data: dict[str, Any] | None = None) -> None:
+    Each kind of terms has a part of the row: docs/formats.md, "The analysers".
+    """
+
+    def __init__(self, vocabulary: Sequence[str], idf: np.ndarray, options: dict[str, Any] | None = None) -> None:
         self.column = {w: i for i, w in enumerate(vocabulary)}
-        self.longest = max((w.count(" ") for w in vocabulary if not w.startswith('"')), default=0) + 1  # words of a term
         self.idf = np.asarray(idf, np.float64)
+        self.options = options or {}
+        parts = [part.partition(":") for part in self.options.get("features", "words").split("+")]
+        self.weight = np.array([float(weight or 1) for _, _, weight in parts])
+        kinds = [kind for kind, _, _ in parts]
+        self.part = np.array([kinds.index(_kind(w)) if len(kinds) > 1 and _kind(w) in kinds else 0 for w in vocabulary], np.int64)
 
     def __call__(self, texts: Sequence[str]) -> sp.csr_matrix:
         indices: list[int] = []
         data: list[float] = []
         ends = [0]
-        for text in texts:
-            count: dict[int, int] = {}
-            said = words(text)
-            for n in range(1, self.longest + 1):
-                for i in range(len(said) - n + 1):
-                    c = self.column.get(" ".join(said[i : i + n]))
-                    if c is not None:
-                        count[c] = count.get(c, 0) + 1
+        for row in terms(texts, self.options):
+            count = Counter(c for c in map(self.column.get, row) if c is not None)
             columns = sorted(count)
             value = (1 + np.log([float(count[c]) for c in columns])) * self.idf[columns] if columns else np.zeros(0)
-            norm = np.sqrt((value * value).sum())
+            if len(columns):
+                part = self.part[columns]
+                norm = np.sqrt(np.bincount(part, value * value, minlength=len(self.weight)))
+                whole = np.sqrt((self.weight[norm > 0] ** 2).sum()) if len(self.weight) > 1 else self.weight[0]
+                value = value / np.where(norm > 0, norm, 1)[part] * (self.weight / whole)[part]
             indices += columns
-            data += (value / norm if norm > 0 else value).tolist()
+            data += value.tolist()
             ends.append(len(indices))
         return sp.csr_matrix((np.asarray(data, np.float32), np.asarray(indices, np.int64), ends), shape=(len(texts), len(self.idf)))
+
+
+def _kind(term: str) -> str:
+    """The kind of a term, by its mark."""
+    return {"#": "chars", "~": "stems"}.get(term[:1], "words")
