@@ -13,6 +13,7 @@ import (
 	"taxon/coordinator/method/registry"
 	"taxon/internal/data/dataset"
 	"taxon/internal/data/table"
+	"taxon/internal/model/measure"
 	"taxon/internal/ui/format"
 	"taxon/internal/ui/option"
 )
@@ -196,6 +197,7 @@ var declaredByName = sync.OnceValue(func() map[string]bool {
 	rareTableOptions(f, new(table.Options))
 	wordOptions(f, new(dataset.Words))
 	stringOptions(f, new(dataset.Strings))
+	propensityOption(f, new(measure.Propensity))
 	new(trainOptions).rareOptions(f)
 	names := map[string]bool{}
 	f.VisitAll(func(f *pflag.Flag) { names[f.Name] = true })

@@ -28,7 +28,8 @@ func newEvalCmd(a *app) *cobra.Command {
 		Short:   "measure predictions: flat, ranked and hierarchical figures",
 		Long: "Predicts labelled instances with a model, or reads predictions from files, and measures them: micro and " +
 			"macro F1, zero-one loss, " +
-			"precision at k and nDCG, and with a class structure (the model's own, or --hierarchy) the hierarchical losses. " +
+			"precision at k and nDCG, the same by propensities, and with a class structure (the model's own, or " +
+			"--hierarchy) the hierarchical losses. " +
 			"Macro-F1 averages over the labels of the training data if a model is given, else over those of --data. " +
 			"--compare measures a second model or prediction file on the same instances and tests whether the two differ.",
 		Example: "taxon eval --model model --data test.svm.xz --by-size --reliability reliability.svg\n" +
@@ -68,11 +69,11 @@ func newEvalCmd(a *app) *cobra.Command {
 	tableFlags(cmd, &o.Data.Table)
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.BoolVar(&o.ByLevel, "by-level", false, "figures for each level of the structure")
-		f.BoolVar(&o.BySize, "by-size", false, "macro F1 by the number of training instances")
+		f.BoolVar(&o.BySize, "by-size", false, "macro F1 by the number of training documents")
 		f.BoolVar(&o.PerClass, "per-class", false, "figures of each class, those with most instances first "+
 			"(always with --json)")
-		f.IntSliceVar(&o.At, "at", nil, "measure rankings at further numbers of places: p@k and ndcg@k for each k of "+
-			"`LIST`, as 1,10,100")
+		f.IntSliceVar(&o.At, "at", nil, "measure rankings at further numbers of places: p@k, ndcg@k, psp@k and "+
+			"psndcg@k for each k of `LIST`, as 1,10,100")
 		f.BoolVar(&o.Coverage, "coverage", false,
 			"share of instances that predict --min-probability answers, and their accuracy, by "+
 				"probability")
@@ -80,9 +81,15 @@ func newEvalCmd(a *app) *cobra.Command {
 		f.StringVar(&o.Reliability, "reliability", "", "draw the reliability diagram, of a model with "+
 			"probabilities, as SVG into `FILE`")
 	})
+	optionGroup(cmd, "Output", func(f *pflag.FlagSet) { propensityOption(f, &o.Propensity) })
 	flagGroup(cmd, "Resources", func(f *pflag.FlagSet) { threadsFlag(f, &o.Data.Threads) })
 	require(cmd, "data")
 	return cmd
+}
+
+// propensityOption is the option for the parameters of propensities.
+func propensityOption(f *pflag.FlagSet, p *measure.Propensity) {
+	f.Var(p, "propensity", "the parameters of psp@k and psndcg@k")
 }
 
 // printEval prints a result as text. If there is a second model, its result is printed beside the
@@ -170,9 +177,9 @@ func printLevels(w io.Writer, s console.Style, r *measure.Result) {
 }
 
 func printSizes(w io.Writer, s console.Style, r *measure.Result) {
-	fmt.Fprintf(w, "\n%s\n", s.Bold("by training instances of the class, in percent"))
+	fmt.Fprintf(w, "\n%s\n", s.Bold("by training documents of the class, in percent"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	head := "instances\tclasses\tmacro F1\t"
+	head := "documents\tclasses\tmacro F1\t"
 	if r.Other != nil {
 		head += "other\tgain\t"
 	}

@@ -166,7 +166,7 @@ func TestEvalModel(t *testing.T) {
 			t.Errorf("%s: %v, want %v", key, r[key], want)
 		}
 	}
-	for _, key := range []string{"micro_f1", "p@3", "p@5", "ndcg@5", "tree_loss", "sym_diff", "l_H_unif",
+	for _, key := range []string{"micro_f1", "p@3", "p@5", "ndcg@5", "psp@1", "psndcg@5", "tree_loss", "sym_diff", "l_H_unif",
 		"l_Htilde_subtree", "hier_f1", "by_level", "by_size"} {
 		if r[key] == nil {
 			t.Errorf("no %s", key)
@@ -174,7 +174,7 @@ func TestEvalModel(t *testing.T) {
 	}
 	code, stdout, stderr = runTaxon(t, "", "eval --model $S --data $DATA --by-level --by-size", vars)
 	for _, want := range []string{"5 instances, 4 classes of the training data", "micro F1", "nDCG@5", "by level",
-		"by training instances"} {
+		"by training documents"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("exit %d: no %q in\n%s%s", code, want, stdout, stderr)
 		}

@@ -202,13 +202,27 @@ func (r *runner) across(ctx context.Context, w io.Writer, t *table) error {
 		}
 		return nil
 	}
+	// The papers count the classes with one document with those of 2 to 5.
+	few, ones := 0, [2]float64{}
 	for i, s := range m[0].test.Sizes { // only sizes that some class has
+		other := m[1].test.Sizes[i].MacroF1
+		switch {
+		case s.From == 1:
+			ones = [2]float64{s.MacroF1, other}
+			few = s.Classes
+			continue
+		case s.From == 2:
+			n := float64(few + s.Classes)
+			s.MacroF1 = (ones[0]*float64(few) + s.MacroF1*float64(s.Classes)) / n
+			other = (ones[1]*float64(few) + other*float64(s.Classes)) / n
+			s.From, s.Classes = 1, few+s.Classes
+		}
 		k := slices.Index([]int{1, 6, 11, 21, 51, 101}, s.From)
 		name := fmt.Sprintf("%d to %d", s.From, s.To)
 		if s.To == 0 {
 			name = fmt.Sprintf("%d and more", s.From)
 		}
-		line(name, k, s.Classes, s.MacroF1, m[1].test.Sizes[i].MacroF1)
+		line(name, k, s.Classes, s.MacroF1, other)
 	}
 	return nil
 }

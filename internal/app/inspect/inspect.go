@@ -550,7 +550,7 @@ func describeTree(t *taxonomy.Tree) *Tree {
 }
 
 // classBins are the upper ends of the bins of class sizes, as in eval --by-size.
-var classBins = []int64{5, 10, 20, 50, 100}
+var classBins = []int64{0, 1, 5, 10, 20, 50, 100}
 
 // describeSizes returns the distribution of class sizes.
 func describeSizes[N int | uint32](sizes []N) *Sizes {
@@ -568,7 +568,7 @@ func describeSizes[N int | uint32](sizes []N) *Sizes {
 		total += n
 	}
 	d.Mean = float64(total) / float64(len(sorted))
-	from, at := int64(1), 0
+	from, at := int64(0), 0
 	for b := 0; b <= len(classBins); b++ {
 		bin := Bin{From: from}
 		end := len(sorted)

@@ -188,7 +188,8 @@ func TestDescribeSizes(t *testing.T) {
 	for _, b := range s.Bins {
 		bins += fmt.Sprint(b.From, " ", b.To == nil, " ", b.Classes, "; ")
 	}
-	if want := "1 false 3; 6 false 1; 101 true 1; "; s.Min != 0 || s.Median != 5 || s.Max != 101 || s.Mean != 22.6 ||
+	want := "0 false 1; 1 false 1; 2 false 1; 6 false 1; 101 true 1; "
+	if s.Min != 0 || s.Median != 5 || s.Max != 101 || s.Mean != 22.6 ||
 		bins != want {
 		t.Errorf("%+v, bins %s", s, bins)
 	}

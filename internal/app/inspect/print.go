@@ -97,7 +97,9 @@ func (p printer) data(d *Data) {
 		var bins []string
 		for _, b := range s.Bins {
 			to := "+"
-			if b.To != nil {
+			if b.To != nil && *b.To == b.From {
+				to = ""
+			} else if b.To != nil {
 				to = fmt.Sprintf("-%d", *b.To)
 			}
 			bins = append(bins, fmt.Sprintf("%d%s: %s", b.From, to, format.Count(int64(b.Classes))))

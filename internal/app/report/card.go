@@ -76,7 +76,7 @@ func (v *view) figures(b *strings.Builder) {
 		fmt.Fprintf(b, "| %s | %s | %s |\n", m.Name, m.Value, m.Means)
 	}
 	if len(v.Result.BySize) > 0 {
-		b.WriteString("\n| instances of a class in training | classes | macro-F1 |\n| --- | ---: | ---: |\n")
+		b.WriteString("\n| documents of a class in training | classes | macro-F1 |\n| --- | ---: | ---: |\n")
 	}
 	for _, s := range v.Result.BySize {
 		fmt.Fprintf(b, "| %s | %d | %s |\n", sizes(s), s.Classes, percent(s.MacroF1))

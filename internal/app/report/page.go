@@ -82,8 +82,8 @@ func (v *view) results() g.Node {
 
 func (v *view) bySize() g.Node {
 	return g.If(len(v.Result.BySize) > 0, h.Figure(h.Table(
-		h.Caption(g.Text("Macro-F1 by the number of training instances of a class")),
-		head(text("Instances"), number("Classes"), number("Macro-F1"), scale()),
+		h.Caption(g.Text("Macro-F1 by the number of training documents of a class")),
+		head(text("Documents"), number("Classes"), number("Macro-F1"), scale()),
 		h.TBody(g.Map(v.Result.BySize, func(b measure.Size) g.Node {
 			return h.Tr(named(sizes(b)), numeral(b.Classes), numeral(percent(b.MacroF1)), bar(b.MacroF1))
 		})))))
@@ -190,10 +190,13 @@ func counted[N int | int64](n N, one, several string) string {
 
 func instances[N int | int64](n N) string { return counted(n, "instance", "instances") }
 
-// sizes describes the range of training instances of a bin's classes.
+// sizes describes the range of training documents of a bin's classes.
 func sizes(b measure.Size) string {
-	if b.To == nil {
+	switch {
+	case b.To == nil:
 		return fmt.Sprintf("%d or more", b.From)
+	case *b.To == b.From:
+		return fmt.Sprint(b.From)
 	}
 	return fmt.Sprintf("%d to %d", b.From, *b.To)
 }

@@ -44,7 +44,8 @@ const shiftDepth = 64
 func newMeter(s *search) (*meter, error) {
 	m := &meter{goal: s.goal, record: s.record, whole: s.whole, folds: s.folds, work: s.work, depth: s.goal.Places(),
 		threads: s.threads(), rough: s.o.climbsHill()}
-	m.all = measure.Options{Classes: s.whole.Set.Labels, Ranked: true, At: s.goal.Further()}
+	m.all = measure.Options{Classes: s.whole.Set.Labels, Ranked: true, At: s.goal.Further(),
+		TrainSizes: s.whole.Set.LabelSizes(), Documents: s.whole.Set.Documents()}
 	if given := s.whole.Structure; given != nil {
 		c, err := taxonomy.NewClosure(given)
 		if err != nil {

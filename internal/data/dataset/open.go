@@ -156,6 +156,18 @@ func (s *Set) LabelsOf(row uint32) []uint32 {
 	return s.LabelIndex[s.LabelBegin[row]:s.LabelBegin[row+1]]
 }
 
+// LabelSizes returns the number of documents that each label has.
+func (s *Set) LabelSizes() []int {
+	sizes := make([]int, len(s.Labels))
+	for l := range sizes {
+		sizes[l] = int(s.PosBegin[l+1] - s.PosBegin[l])
+	}
+	return sizes
+}
+
+// Documents returns the number of documents.
+func (s *Set) Documents() int { return s.Matrix.Rows }
+
 // Close unmaps the set. Its slices are invalid afterwards.
 func (s *Set) Close() error {
 	var first error

@@ -56,8 +56,10 @@ type Options struct {
 	Coverage bool
 	// Confusion is the file for the confusion counts. If it is empty, none is written.
 	Confusion string
-	// At lists further numbers of places for the measures of rankings: p@k, ndcg@k.
+	// At lists further numbers of places for the measures of rankings: p@k, ndcg@k, psp@k, psndcg@k.
 	At []int
+	// Propensity has the parameters of psp@k and psndcg@k.
+	Propensity measure.Propensity
 	// Reliability is the file for the reliability diagram. If it is empty, none is written.
 	Reliability string
 }
@@ -243,7 +245,8 @@ func (e *evaluation) setOptions(ctx context.Context) error {
 	}
 	var s *taxonomy.Structure
 	if known != nil {
-		e.opts.Classes, e.opts.TrainSizes = known.Labels, sizesOf(known)
+		e.opts.Classes, e.opts.TrainSizes, e.opts.Documents = known.Labels, sizesOf(known), known.Data.Instances
+		e.opts.Propensity = e.o.Propensity
 		s = known.Structure
 		for _, name := range known.Labels {
 			e.known[name] = true

@@ -36,7 +36,7 @@ func NewAccumulator(o Options) (*Accumulator, error) {
 func newAccumulator(l *labels) *Accumulator {
 	a := &Accumulator{labels: l}
 	if l.o.Ranked {
-		a.ranking = newRankingSums(l.o.At)
+		a.ranking = newRankingSums(&l.o)
 	}
 	if l.o.Structure != nil {
 		a.tree = newTreeSums(l.o.Structure)
@@ -85,7 +85,7 @@ func (a *Accumulator) Add(truth, predicted, ranked []int32) {
 	}
 	if a.ranking != nil { // last, because it reuses the set of predicted labels
 		a.ranked = distinct(a.ranked, ranked, &a.predicted, n)
-		a.ranking.add(a.ranked, &a.truth, len(a.truthIDs))
+		a.ranking.add(a.ranked, &a.truth, a.truthIDs)
 	}
 }
 
@@ -142,6 +142,7 @@ func (a *Accumulator) Result() Result {
 	r.MacroF1, r.Classes = macro(a.ClassF1())
 	if a.ranking != nil {
 		r.Ranking = a.ranking.result(a.instances)
+		r.PropensityScored = a.ranking.scored.result()
 	}
 	if a.probable != nil {
 		r.Probability, r.Reliability = a.probable.result()
@@ -190,24 +191,28 @@ func macro(f []float64) (float64, int) {
 	return mean(sum, len(f)), len(f)
 }
 
-// sizeBins are the upper ends of Table IX's bins; the last bin is open.
-var sizeBins = [...]int{5, 10, 20, 50, 100}
+// sizeBins are the upper ends of the bins: no document, one, and those of Table IX; the last bin is
+// open.
+var sizeBins = [...]int{0, 1, 5, 10, 20, 50, 100}
 
-// bySize averages F1 over the classes of each bin. Bins without classes are omitted.
+// bySize averages F1 over the classes of each bin. A label that is not in the training data, but one
+// of a row, is a class without documents. Bins without classes are omitted.
 func (a *Accumulator) bySize() []Size {
 	var bins [len(sizeBins) + 1][]float64
 	for id, size := range a.labels.o.TrainSizes {
-		if size < 1 {
-			continue
-		}
 		b := 0
 		for b < len(sizeBins) && size > sizeBins[b] {
 			b++
 		}
 		bins[b] = append(bins[b], a.tally(id).f1())
 	}
+	for id := len(a.labels.o.TrainSizes); id < len(a.class); id++ {
+		if t := a.tally(id); t.truePos+t.falseNeg > 0 {
+			bins[0] = append(bins[0], t.f1())
+		}
+	}
 	table := []Size{}
-	from := 1
+	from := 0
 	for b, f := range bins {
 		row := Size{From: from}
 		if b < len(sizeBins) {

@@ -13,9 +13,14 @@ import (
 type Options struct {
 	// Classes are the labels of the training data. They are nil if unknown.
 	Classes []string
-	// TrainSizes are the numbers of training instances of Classes. If they are nil, there is no
+	// TrainSizes are the numbers of training documents of Classes. If they are nil, there is no
 	// table by size.
 	TrainSizes []int
+	// Documents is the number of training documents. If it is 0, or TrainSizes is nil, there are no
+	// propensities.
+	Documents int
+	// Propensity has the parameters of the propensities.
+	Propensity Propensity
 	// Structure is the class structure. If it is nil, there are no hierarchical measures.
 	Structure *taxonomy.Closure
 	// Ranked reports that rows have rankings.

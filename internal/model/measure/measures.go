@@ -27,7 +27,7 @@ func (m *Measure) Further() []int {
 // Places returns the number of places of a ranking that the measure needs, at least RankedPlaces.
 func (m *Measure) Places() int { return Places(m.Further()) }
 
-// MaxAt bounds k in p@k and ndcg@k.
+// MaxAt bounds k in p@k and the like.
 const MaxAt = 1 << 20
 
 // Measure describes one measure of a Result.
@@ -48,7 +48,9 @@ type Measure struct {
 	Hierarchical bool
 	// Probable reports that probabilities are needed.
 	Probable bool
-	// At is k for p@k and ndcg@k that not every result has. Options.At must contain it.
+	// Propensity reports that the numbers of training documents are needed.
+	Propensity bool
+	// At is k for p@k, ndcg@k, psp@k and psndcg@k that not every result has. Options.At must contain it.
 	At int
 	// NoGoal says that the measure cannot be the goal of tune. Only eval shows it.
 	NoGoal bool
@@ -86,7 +88,7 @@ func (m Measure) card(title string, decimals int, text string) Measure {
 	return m
 }
 
-// Measures lists all measures in the order of eval --json, followed by p@k and ndcg@k for each
+// Measures lists all measures in the order of eval --json, followed by those of rankings for each
 // further number of places.
 func Measures(at ...int) []Measure {
 	flat := func(key, name string, of func(r *Result) float64) Measure {
@@ -95,6 +97,10 @@ func Measures(at ...int) []Measure {
 	ranked := func(key, name string, of func(r *Ranking) float64) Measure {
 		return Measure{Key: key, Name: name, Percent: true, Ranked: true, Cutoffs: labelset.MeanF1,
 			of: func(r *Result) float64 { return of(r.Ranking) }}
+	}
+	propensity := func(key, name string, of func(r *PropensityScored) float64) Measure {
+		return Measure{Key: key, Name: name, Percent: true, Ranked: true, Propensity: true, Cutoffs: labelset.MeanF1,
+			of: func(r *Result) float64 { return of(r.PropensityScored) }}
 	}
 	loss := func(key, name, note string, of func(h *Hierarchy) float64) Measure {
 		return Measure{Key: key, Name: name, Note: note, Low: true, Hierarchical: true, Cutoffs: labelset.MicroF1,
@@ -134,6 +140,10 @@ func Measures(at ...int) []Measure {
 		ranked("p@5", "P@5", func(r *Ranking) float64 { return r.P5 }),
 		ranked("ndcg@5", "nDCG@5", func(r *Ranking) float64 { return r.NDCG5 }).card("nDCG@5", 1,
 			"How high the true classes stand among the best five; 100: first of all."),
+		propensity("psp@1", "PSP@1", func(r *PropensityScored) float64 { return r.PSP1 }),
+		propensity("psp@3", "PSP@3", func(r *PropensityScored) float64 { return r.PSP3 }),
+		propensity("psp@5", "PSP@5", func(r *PropensityScored) float64 { return r.PSP5 }),
+		propensity("psndcg@5", "PSnDCG@5", func(r *PropensityScored) float64 { return r.PSNDCG5 }),
 		loss("tree_loss", "tree loss", "half the steps in the hierarchy from the class given to the true one",
 			func(h *Hierarchy) float64 { return h.TreeLoss }).card("Tree loss", 2,
 			"Half the steps in the hierarchy from the class given to the true one; 0: right."),
@@ -168,21 +178,23 @@ func Measures(at ...int) []Measure {
 	return all
 }
 
-// placed returns p@k and ndcg@k.
+// placed returns p@k, ndcg@k, psp@k and psndcg@k.
 func placed(k int) []Measure {
 	one := func(key, name string, of func(p *Place) float64) Measure {
 		text := strconv.Itoa(k)
 		return Measure{Key: key + text, Name: name + text, Percent: true, Ranked: true, At: k,
-			Cutoffs: labelset.MeanF1, of: func(r *Result) float64 {
+			Propensity: strings.HasPrefix(key, "ps"), Cutoffs: labelset.MeanF1, of: func(r *Result) float64 {
 				return of(&r.Places[slices.IndexFunc(r.Places, func(p Place) bool { return p.K == k })])
 			}}
 	}
 	return []Measure{one("p@", "P@", func(p *Place) float64 { return p.P }),
-		one("ndcg@", "nDCG@", func(p *Place) float64 { return p.NDCG })}
+		one("ndcg@", "nDCG@", func(p *Place) float64 { return p.NDCG }),
+		one("psp@", "PSP@", func(p *Place) float64 { return p.PSP }),
+		one("psndcg@", "PSnDCG@", func(p *Place) float64 { return p.PSNDCG })}
 }
 
-// Find returns the measure with a key of eval --json, p@k or ndcg@k for any k, or mean_f1. micro
-// and macro stand for the F1. keys lists the valid keys, for error messages.
+// Find returns the measure with a key of eval --json, one of rankings such as p@k for any k, or
+// mean_f1. micro and macro stand for the F1. keys lists the valid keys, for error messages.
 func Find(key string) (m *Measure, keys []string) {
 	var at []int
 	if key == "micro" || key == "macro" {
@@ -219,7 +231,10 @@ func CutoffsFor(key string) labelset.Goal {
 
 // Of returns the measure's value in a result. ok is false if it was not measured.
 func (m *Measure) Of(r *Result) (value float64, ok bool) {
-	if m.Ranked && r.Ranking == nil || m.At > 0 && !slices.ContainsFunc(r.Places,
+	if m.Ranked && r.Ranking == nil || m.Propensity && r.PropensityScored == nil {
+		return 0, false
+	}
+	if m.At > 0 && !slices.ContainsFunc(r.Places,
 		func(p Place) bool { return p.K == m.At }) || m.Hierarchical && r.Hierarchy == nil || m.Probable &&
 		r.Probability == nil {
 		return 0, false
@@ -269,31 +284,39 @@ type rankingSums struct {
 	// hits and ndcg are the sums at each of them.
 	hits []int64
 	ndcg []float64
+	// scored is nil without the numbers of training documents.
+	scored *propensitySums
 }
 
-func newRankingSums(at []int) *rankingSums {
+func newRankingSums(o *Options) *rankingSums {
 	s := &rankingSums{at: []int{1, 3, RankedPlaces}}
-	for _, k := range at {
+	for _, k := range o.At {
 		if !slices.Contains(s.at[3:], k) {
 			s.at = append(s.at, k)
 		}
 	}
 	s.hits, s.ndcg = make([]int64, len(s.at)), make([]float64, len(s.at))
+	if o.propensities() {
+		s.scored = newPropensitySums(o, len(s.at))
+	}
 	return s
 }
 
 // discount returns the weight of a hit at place i, counted from 0: 1/log2(i+2).
 func discount(i int) float64 { return 1 / math.Log2(float64(i+2)) }
 
-// add adds a ranking without repeats. truth is the set of the row's true labels, and count their
-// number.
+// add adds a ranking without repeats. truth is the set of the row's true labels, and ids lists it.
 //
 //	P@k    = (true labels among the first k) / k
 //	nDCG@k = sum over hits at places 1..k of 1/log2(place+1), over the same sum with
 //	         hits at places 1..min(k, count)
-func (s *rankingSums) add(ranked []int32, truth *marks, count int) {
+func (s *rankingSums) add(ranked []int32, truth *marks, ids []int32) {
+	count := len(ids)
 	if count == 0 {
 		return
+	}
+	if s.scored != nil {
+		s.scored.add(s.at, ranked, truth, ids)
 	}
 	for j, k := range s.at {
 		gain, best := 0.0, 0.0
@@ -314,7 +337,11 @@ func (s *rankingSums) result(instances int) *Ranking {
 	p := func(j int) float64 { return share(s.hits[j], int64(s.at[j])*int64(instances)) }
 	r := &Ranking{P1: p(0), P3: p(1), P5: p(2), NDCG5: mean(s.ndcg[2], instances)}
 	for j := 3; j < len(s.at); j++ {
-		r.Places = append(r.Places, Place{K: s.at[j], P: p(j), NDCG: mean(s.ndcg[j], instances)})
+		place := Place{K: s.at[j], P: p(j), NDCG: mean(s.ndcg[j], instances)}
+		if s.scored != nil {
+			place.PSP, place.PSNDCG = s.scored.precision[j].of(), s.scored.ndcg[j].of()
+		}
+		r.Places = append(r.Places, place)
 	}
 	return r
 }

@@ -10,8 +10,9 @@ import (
 func TestMeasuresAreTheDocument(t *testing.T) {
 	r := &Result{Instances: 7, Classes: 3, ClassSet: "data", MicroF1: .11, MacroF1: .12, MicroPrecision: .13,
 		MicroRecall: .14, ZeroOne: .15,
-		Ranking: &Ranking{.21, .22, .23, .24, []Place{{10, .25, .26}, {3, .22, .27}}}, Hierarchy: &Hierarchy{3.1, 3.2, 3.3,
-			3.4, 3.5, 3.6, 3.7, 3.8, .31, .32, .33}, Probability: &Probability{4.1, 4.2, 4.3}}
+		Ranking:          &Ranking{.21, .22, .23, .24, []Place{{10, .25, .26, .28, .29}, {3, .22, .27, .32, .30}}},
+		PropensityScored: &PropensityScored{.31, .32, .33, .34}, Hierarchy: &Hierarchy{3.1, 3.2, 3.3,
+			3.4, 3.5, 3.6, 3.7, 3.8, .35, .36, .37}, Probability: &Probability{4.1, 4.2, 4.3}}
 	data, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)

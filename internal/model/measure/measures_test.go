@@ -207,7 +207,8 @@ func TestSizesByHand(t *testing.T) {
 	want := []struct {
 		from, to, classes int // to 0: open
 		f1                float64
-	}{{1, 5, 2, 1. / 6}, {6, 10, 1, 0}, {11, 20, 1, 2. / 3}, {21, 50, 1, 0}, {101, 0, 1, 1. / 2}}
+	}{{0, 0, 1, 0}, {1, 1, 1, 0}, {2, 5, 1, 1. / 3}, {6, 10, 1, 0}, {11, 20, 1, 2. / 3},
+		{21, 50, 1, 0}, {101, 0, 1, 1. / 2}}
 	if len(r.BySize) != len(want) {
 		t.Fatalf("sizes %+v", r.BySize)
 	}

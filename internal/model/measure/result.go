@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // Result holds the measures, as fractions. A measure that was not computed is nil, and absent in
@@ -24,6 +25,8 @@ type Result struct {
 
 	// Ranking is nil without rankings.
 	*Ranking
+	// PropensityScored is nil without rankings or without the numbers of training documents.
+	*PropensityScored
 	// Hierarchy is nil without a structure.
 	*Hierarchy
 	// Probability is nil without probabilities.
@@ -108,9 +111,11 @@ type Ranking struct {
 type Place struct {
 	K       int
 	P, NDCG float64
+	// PSP and PSNDCG are 0 if Result.PropensityScored is nil.
+	PSP, PSNDCG float64
 }
 
-// MarshalJSON adds the measures at further numbers of places, p@k and ndcg@k, at the end.
+// MarshalJSON adds the measures at further numbers of places, such as p@k, at the end.
 func (r Result) MarshalJSON() ([]byte, error) {
 	type plain Result
 	out, err := json.Marshal(plain(r))
@@ -122,7 +127,10 @@ func (r Result) MarshalJSON() ([]byte, error) {
 			if m.standing() {
 				continue
 			}
-			v, _ := m.Of(&r)
+			v, ok := m.Of(&r)
+			if !ok {
+				continue
+			}
 			number, err := json.Marshal(v)
 			if err != nil {
 				return nil, err
@@ -165,7 +173,7 @@ type Level struct {
 	F1        float64 `json:"f1"`
 }
 
-// Size holds the measures over the classes with From to To training instances.
+// Size holds the measures over the classes with From to To training documents.
 type Size struct {
 	From int `json:"from"`
 	// To is nil if the range has no upper end.
@@ -207,10 +215,13 @@ func mean(sum float64, n int) float64 {
 	return sum / float64(n)
 }
 
-// Range returns a range of class sizes as text: 6-10 or, without an upper end, 101+.
+// Range returns a range of class sizes as text: 6-10, a single size or, without an upper end, 101+.
 func Range(from int, to *int) string {
-	if to == nil {
+	switch {
+	case to == nil:
 		return fmt.Sprintf("%d+", from)
+	case *to == from:
+		return strconv.Itoa(from)
 	}
 	return fmt.Sprintf("%d-%d", from, *to)
 }
