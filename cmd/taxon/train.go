@@ -178,11 +178,19 @@ func wordOptions(f *pflag.FlagSet, w *dataset.Words) {
 func termOptions(f *pflag.FlagSet, w *dataset.Words) {
 	f.StringVar(&w.Features, "features", "", "text: kinds of features joined by +: words, stems, chars (n-grams of "+
 		"characters), each with an optional weight, as words+chars:0.5 (default words)")
-	f.Var(&w.Chars, "chars", "text: lengths `FROM-TO` of the n-grams of characters (default 3-5)")
-	f.Var(&w.Languages, "language", "text: `CODE` of the stems' language; repeated: several: "+
-		strings.Join(text.Stemmed(), ", "))
+	charsOption(f, w)
+	languageOption(f, w)
 	intFlag(f, &w.Ngrams, "ngrams", 1, 1, text.MaxNgrams,
 		"text: use up to `N` consecutive words as features; 2 adds bigrams")
+}
+
+func charsOption(f *pflag.FlagSet, w *dataset.Words) {
+	f.Var(&w.Chars, "chars", "text: lengths `FROM-TO` of the n-grams of characters (default 3-5)")
+}
+
+func languageOption(f *pflag.FlagSet, w *dataset.Words) {
+	f.Var(&w.Languages, "language", "text: `CODE` of the stems' language; repeated: several: "+
+		strings.Join(text.Stemmed(), ", "))
 }
 
 func (o *trainOptions) outputFlags(cmd *cobra.Command) {

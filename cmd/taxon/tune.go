@@ -33,10 +33,11 @@ func newTuneCmd(a *app) *cobra.Command {
 		Short:   "find C and other options by cross-validation",
 		Long: "Finds the options that predict best, by cross-validation, and trains the model: DIR/model, and DIR/job.yaml " +
 			"for train and submit. " +
-			"Without lists of values it searches on its own: all methods that fit the data, the fastest first. Each climbs " +
-			"along C and, if it leads, along its other options, and on text along the options of its words: bigrams, stop " +
-			"words, bounds of document frequencies. The best points are compared on further folds. A method named alone " +
-			"that has nothing to search is trained once. --time bounds everything, including the last training. " +
+			"Without lists of values it searches on its own. Of text it first compares what makes features (words, n-grams of " +
+			"characters, with --language stems, and both) by the fastest method. Then all methods that fit the data, the " +
+			"fastest first: each climbs along C and, if it leads, along its other options, and on text along those of its " +
+			"words: bigrams, stop words, bounds of document frequencies. The best points are compared on further folds. A " +
+			"method named alone that has nothing to search is trained once. --time bounds everything, including the last training. " +
 			"With a list of values of an option (--C 0.1,1,10) it tries a grid: every point on the first fold; points three " +
 			"standard errors or more below the best are dropped, and the others go on to the next folds. Points that differ " +
 			"in C alone form a path: each training begins at the weights of the one with the next smaller C, and larger " +
@@ -103,6 +104,8 @@ func newTuneCmd(a *app) *cobra.Command {
 				f.Var(&one, p.Name, "`LIST`: "+usage)
 			}
 		}
+		charsOption(f, &t.Words)
+		languageOption(f, &t.Words)
 	})
 	flagGroup(cmd, "Search", func(f *pflag.FlagSet) {
 		f.DurationVar(&limit, "time", limit,

@@ -135,6 +135,7 @@ func (c *hillClimb) sized() error {
 		if f.sampled, err = estimateOf(t); err != nil {
 			return err
 		}
+		f.sampled *= c.size(f.start)
 	}
 	return nil
 }

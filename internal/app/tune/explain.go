@@ -118,6 +118,7 @@ func (c *hillClimb) explain(t *Table) {
 			t.Effects = append(t.Effects, effect(option, value, best.first))
 		}
 	}
+	t.Effects = append(t.Effects, c.compared...)
 	slices.SortStableFunc(t.Effects, func(a, b Effect) int {
 		if t.Low {
 			a, b = b, a

@@ -94,3 +94,26 @@ func TestLose(t *testing.T) {
 		}
 	}
 }
+
+// broken is a runner whose models cannot be written.
+type broken struct{ runner }
+
+func (broken) write(context.Context, *train.Training, string, *taxonv1.JobStatus, string) error {
+	return errors.New("no")
+}
+
+// TestLastFoldsFail: if all trainings on further folds fail, the points stand on the folds before.
+func TestLastFoldsFail(t *testing.T) {
+	o := climbing(t, "bsvm")
+	o.Grid.Values = map[string][]string{"loss": {"hinge"}}
+	c := exactly(t, o)
+	f := &family{start: c.starts[0]}
+	c.families, c.stage, c.share = []*family{f}, &stage{from: 0, to: 1}, 1
+	if err := c.try(t.Context(), f, f.start, f.start.with("C", "0.9")); err != nil || len(c.stage.trials) != 2 {
+		t.Fatalf("%d trials (%v)", len(c.stage.trials), err)
+	}
+	c.trials, c.trainer.runner = c.stage.trials, broken{c.trainer.runner}
+	if err := c.final(t.Context()); err != nil || c.stage.count() != 1 || c.leader() == nil || len(f.lost) == 0 {
+		t.Errorf("%d folds count, %d points lost (%v)", c.stage.count(), len(f.lost), err)
+	}
+}

@@ -42,6 +42,11 @@ func (c *hillClimb) final(ctx context.Context) error {
 			}
 			return err
 		}
+		// A training that failed, or did not end in its time, leaves its point on fewer folds.
+		next = slices.DeleteFunc(next, func(r *trial) bool { return len(r.top.results) <= f })
+		if len(next) == 0 {
+			break
+		}
 		in, c.stage.to = next, f+1
 		slices.SortStableFunc(in, c.better)
 	}

@@ -92,6 +92,8 @@ type Grid struct {
 	Values map[string][]string
 	// Text reports that features are made from text, so that the text options are tried as well.
 	Text bool
+	// Stems reports that the language of the texts is known, so that stems are tried as well.
+	Stems bool
 }
 
 // values lists the values for a method's option without duplicates and with numbers ascending. They

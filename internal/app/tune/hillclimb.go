@@ -20,9 +20,9 @@ import (
 // structure starts at the best options of its flat form, whose trainings are far cheaper. Trainings
 // stop at a rough gap.
 //
-// Small data are searched on some of the folds. Large data are searched on a sample first; the best
-// families there continue on the first fold. At the end the best points are compared on the other
-// folds. Each step depends only on results, except that the clock ends the search and skips
+// Of texts the kinds of features are compared before all else. Small data are searched on some of
+// the folds. Large data are searched on a sample first; the best families there continue on the
+// first fold. At the end the best points are compared on the other folds. Each step depends only on results, except that the clock ends the search and skips
 // trainings that would take too long.
 type hillClimb struct {
 	*search
@@ -43,6 +43,10 @@ type hillClimb struct {
 	// kept is the number of seconds reserved for later stages.
 	kept float64
 	line progress.Progress
+	// settled reports that the features of texts are chosen, and compared has what other kinds of
+	// features would have given.
+	settled  bool
+	compared []Effect
 	// mu guards the progress line while trainings run side by side.
 	mu sync.Mutex
 }
@@ -151,6 +155,9 @@ func (c *hillClimb) run(ctx context.Context) error {
 	defer c.line.Done()
 	defer c.clock.show(c.line)()
 	if err := c.list(); err != nil {
+		return err
+	}
+	if err := c.chooseFeatures(ctx); err != nil {
 		return err
 	}
 	var sample *stage

@@ -29,6 +29,7 @@ import (
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
 	"taxon/internal/app/train"
+	"taxon/internal/data/text"
 	"taxon/internal/fs"
 	"taxon/internal/model/measure"
 	"taxon/internal/ui/format"
@@ -205,6 +206,9 @@ func (o *Options) Validate() error {
 		} else if !slices.ContainsFunc(g.Methods, func(m string) bool { return registry.Has(m, option) }) {
 			check(true, "%w", registry.Lacks(names, option))
 		}
+	}
+	if g.Text {
+		shared.Words.Options = text.Options{} // checkText has checked them beside the values of features
 	}
 	return option.Join(append(wrong, shared.Validate("tune"))...)
 }

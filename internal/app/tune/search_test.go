@@ -395,7 +395,7 @@ func TestValidate(t *testing.T) {
 	}
 	o.Train.Data, o.Train.Out = []string{"-"}, ""
 	o.Goal, o.FirstFolds, o.Grid = "mcro", 9, Grid{[]string{"td"}, map[string][]string{"positive-weight": {"1", "much"},
-		"prior-shift": {"0", "1"}, "internal-weight": {"1"}}, false}
+		"prior-shift": {"0", "1"}, "internal-weight": {"1"}}, false, false}
 	err := o.Validate()
 	if !option.Is(err) {
 		t.Fatal(err)

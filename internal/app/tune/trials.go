@@ -194,7 +194,7 @@ func (r *trial) in() (in []*candidate) {
 // effect on these data.
 func (c *hillClimb) valueList(f *family, option string) *valueList {
 	o := c.o.Grid.find(f.start.Method, option)
-	if o == nil || o.Idle(c.structure(), f.best.base.Values) {
+	if o == nil || o.Idle(c.structure(), f.best.base.Values) || c.idleText(option, f.best.base) {
 		return nil
 	}
 	l := &valueList{option: o, values: c.o.Grid.listValues(o), open: c.o.Grid.Values[option] == nil &&

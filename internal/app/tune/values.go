@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"taxon/coordinator/method"
 	"taxon/coordinator/method/registry"
@@ -71,6 +72,9 @@ func (g *Grid) listValues(o *method.Option) []string {
 			return out
 		}
 		return []string{o.Default}
+	}
+	if o.Name == featuresOption && !g.Stems {
+		return slices.DeleteFunc(slices.Clone(o.Choices), func(kind string) bool { return strings.Contains(kind, "stems") })
 	}
 	if o.Kind == method.Choice {
 		return o.Choices

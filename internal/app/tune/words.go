@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"math"
@@ -26,9 +27,10 @@ const groupText = "Text"
 // document frequency of 1 or more is a number of rows; below 1 it is a share. A max-df of 1 means
 // all rows.
 var textOptions = []method.Option{
-	{Name: "features", Kind: method.Choice, Default: "words", Choices: []string{"words", "chars", "words+chars"},
-		Group: groupText, Grid: []string{"words"}, Ladder: []string{"chars", "words+chars"},
-		Help: "text: what makes features: words, chars (n-grams of characters), words+chars"},
+	{Name: featuresOption, Kind: method.Choice, Default: "words", Choices: []string{"words", "stems", "chars",
+		"words+chars", "stems+chars"}, Group: groupText, Grid: []string{"words"},
+		Help: "text: what makes features: words, chars (n-grams of characters), words+chars, and with ‹language› " +
+			"stems, stems+chars"},
 	{Name: "ngrams", Kind: method.Int, Default: "1", Range: method.Range{Least: 1, Most: text.MaxNgrams},
 		Group: groupText, Grid: []string{"1"}, Ladder: []string{"2"},
 		Help: "text: up to `N` words that stand side by side make a feature, too; 2 adds word bigrams"},
@@ -74,7 +76,18 @@ func (o *Options) readsText() bool {
 
 // checkText returns an error if the values of the text options are invalid.
 func (o *Options) checkText() error {
-	if w := o.Train.Words; w.Check(true) != nil {
+	w := o.Train.Words
+	o.Grid.Stems = w.Languages != ""
+	kinds := cmp.Or(strings.Join(o.Grid.Values[featuresOption], "+"), "words+chars+stems")
+	switch {
+	case strings.Contains(kinds, "stems") && w.Languages == "" && len(o.Grid.Values[featuresOption]) > 0:
+		return option.Errorf("tune: ‹features› of stems need ‹language›: %s", strings.Join(text.Stemmed(), ", "))
+	case !strings.Contains(kinds, "stems") && w.Languages != "":
+		return option.Errorf("tune: ‹language=%s› is for ‹features› of stems: add them, or leave it out", w.Languages)
+	case !strings.Contains(kinds, "chars") && w.Chars != text.Range{}:
+		return option.Errorf("tune: ‹chars=%v› is for ‹features› of chars: add them, or leave it out", w.Chars)
+	}
+	if w.Options = (text.Options{}); w.Check(true) != nil {
 		return option.Errorf("tune: %w", w.Check(true))
 	} else if w.StopWords != "" { // a file is no value of the option
 		o.Grid.Values["stop-words"] = []string{dataset.None}
@@ -115,16 +128,17 @@ func (o *Options) words(p Point) dataset.Words {
 		}
 		_ = b.Set(number) // checkText has looked at it
 	}
-	if v := p.Values["features"]; v != "" {
-		w.Features = v
-		if v == "words" {
-			w.Features = ""
-		}
+	kinds := cmp.Or(p.Values[featuresOption], "words")
+	if w.Features = kinds; kinds == "words" {
+		w.Features = ""
 	}
-	if !strings.Contains(w.Features, "chars") {
+	if !strings.Contains(kinds, "chars") {
 		w.Chars = text.Range{}
 	}
-	if n := p.number("ngrams", 1); n > 1 {
+	if !strings.Contains(kinds, "stems") {
+		w.Languages = ""
+	}
+	if n := p.number("ngrams", 1); n > 1 && kinds != "chars" {
 		w.Ngrams = int(n)
 	}
 	if v := p.Values["stop-words"]; v != "" && v != dataset.None {

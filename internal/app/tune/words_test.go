@@ -108,3 +108,54 @@ func TestWordsElsewhere(t *testing.T) {
 		t.Error(w.Flags())
 	}
 }
+
+// TestFeaturesFirst: of words that are inflected anew in each text, the search finds n-grams of characters
+// before all else, and says what words and both would have given. Stems are tried if their language is known.
+func TestFeaturesFirst(t *testing.T) {
+	o := pairs(t)
+	r := rand.New(rand.NewPCG(3, 4))
+	var rows strings.Builder
+	endings := []string{"ssa", "sta", "lla", "lta", "lle", "na", "ksi", "tta", "neen", "mme", "nne", "nsa", "kin", "han"}
+	for range 300 {
+		class, stem := "house", "talo"
+		if r.IntN(2) == 0 {
+			class, stem = "street", "katu"
+		}
+		fmt.Fprintf(&rows, "%s\t%c%s%s%d w%d\n", class, 'a'+r.IntN(26), stem, endings[r.IntN(len(endings))], r.IntN(40),
+			r.IntN(40))
+	}
+	if err := os.WriteFile(o.Train.Data[0], []byte(rows.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	o.Time, o.NoTrain = 0, true
+	for name, only := range map[string]string{"C": "1", "loss": "hinge", "bias": "1", "positive-weight": "1",
+		"prior-shift": "0", "families": "none", "min-df": "2", "max-df": "1", "ngrams": "1", "stop-words": "none"} {
+		o.Grid.Values[name] = []string{only}
+	}
+	r1 := run(t, o, "")
+	worth := map[string]float64{}
+	for _, e := range r1.Effects {
+		if e.Option == "features" {
+			worth[e.Value] = e.Difference
+		}
+	}
+	if kind := r1.Options.Values["features"]; kind != "chars" && kind != "words+chars" || len(worth) < 2 ||
+		!(worth["words"] < -0.2) {
+		t.Errorf("chosen: %s; others %v", r1.Options.Name(), worth)
+	}
+	if !strings.Contains(strings.Join(r1.Explanation(), "\n"), "features words: -") {
+		t.Errorf("the outcome does not say what words would have given: %q", r1.Explanation())
+	}
+	o.Train.Words.Languages = "fi"
+	found := false
+	for _, e := range run(t, o, "-fi").Effects {
+		found = found || e.Option == "features" && e.Value == "stems"
+	}
+	if !found {
+		t.Error("with a language stems are not tried")
+	}
+	o.Grid.Values["features"] = []string{"chars"}
+	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "‹language=fi›") {
+		t.Errorf("a language without stems: %v", err)
+	}
+}
