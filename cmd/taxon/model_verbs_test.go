@@ -166,7 +166,8 @@ func TestEvalModel(t *testing.T) {
 			t.Errorf("%s: %v, want %v", key, r[key], want)
 		}
 	}
-	for _, key := range []string{"micro_f1", "p@3", "p@5", "ndcg@5", "psp@1", "psndcg@5", "tree_loss", "sym_diff", "l_H_unif",
+	for _, key := range []string{"micro_f1", "p@3", "p@5", "ndcg@5", "psp@1", "psndcg@5", "tree_loss", "sym_diff",
+		"l_H_unif",
 		"l_Htilde_subtree", "hier_f1", "by_level", "by_size"} {
 		if r[key] == nil {
 			t.Errorf("no %s", key)

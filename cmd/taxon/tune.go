@@ -37,8 +37,8 @@ func newTuneCmd(a *app) *cobra.Command {
 			"characters, with --language stems, and both) by the fastest method. Then all methods that fit the data, the " +
 			"fastest first: each climbs along C and, if it leads, along its other options, and on text along those of its " +
 			"words: bigrams, stop words, bounds of document frequencies. The best points are compared on further folds. A " +
-			"method named alone that has nothing to search is trained once. --time bounds everything, including the last training. " +
-			"With a list of values of an option (--C 0.1,1,10) it tries a grid: every point on the first fold; points three " +
+			"method named alone that has nothing to search is trained once. --time bounds everything, including the last " +
+			"training. With a list of values of an option (--C 0.1,1,10) it tries a grid: every point on the first fold; points three " +
 			"standard errors or more below the best are dropped, and the others go on to the next folds. Points that differ " +
 			"in C alone form a path: each training begins at the weights of the one with the next smaller C, and larger " +
 			"values are not tried once the value has clearly fallen (--patience). " +

@@ -22,8 +22,8 @@ import (
 //
 // Of texts the kinds of features are compared before all else. Small data are searched on some of
 // the folds. Large data are searched on a sample first; the best families there continue on the
-// first fold. At the end the best points are compared on the other folds. Each step depends only on results, except that the clock ends the search and skips
-// trainings that would take too long.
+// first fold. At the end the best points are compared on the other folds. Each step depends only on
+// results, except that the clock ends the search and skips trainings that would take too long.
 type hillClimb struct {
 	*search
 	// group maps a row to its group of the jackknife.

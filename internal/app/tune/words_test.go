@@ -155,7 +155,8 @@ func TestFeaturesFirst(t *testing.T) {
 		t.Error("with a language stems are not tried")
 	}
 	o.Grid.Values["features"] = []string{"chars"}
-	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(), "‹language=fi›") {
+	if _, err := Run(t.Context(), o, progress.Discard{}); err == nil || !strings.Contains(err.Error(),
+		"‹language=fi›") {
 		t.Errorf("a language without stems: %v", err)
 	}
 }
