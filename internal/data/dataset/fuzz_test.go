@@ -82,10 +82,10 @@ func FuzzText(f *testing.F) {
 	f.Add([]byte("\t\n\n \na\tb\rc"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		fuzzReader(t, in, ReaderOptions{Text: true})
-		words := newWords(text.New(text.Options{Ngrams: 2}, nil))
-		index, tf := words.count(in)
-		if len(index) != len(words.list) || len(tf) != len(index) {
-			t.Errorf("%d words, %d counts of %d", len(index), len(tf), len(words.list))
+		c := newCounter(func() *text.Analyser { return text.New(text.Options{Ngrams: 2}, nil) }, 10)
+		index, tf := c.count(in)
+		if len(index) != len(c.names.list) || len(tf) != len(index) {
+			t.Errorf("%d words, %d counts of %d", len(index), len(tf), len(c.names.list))
 		}
 	})
 }

@@ -132,7 +132,11 @@ func ingest(ctx context.Context, o Options, dir *fs.OutDir) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		in.words = newWords(text.New(o.Words.Options, func(word string) bool { return stop[word] }))
+		in.words = newWords(func() *counter {
+			return newCounter(func() *text.Analyser {
+				return text.New(o.Words.Options, func(word string) bool { return stop[word] })
+			}, o.termsPerThread())
+		})
 	}
 	if err := in.readWeighed(ctx, dir); err != nil {
 		return nil, err
@@ -201,6 +205,10 @@ func (o Options) bufBytes() int {
 	share := o.MemoryBytes / int64(2*(6*o.Threads+4))
 	return int(min(max(share, 8<<10), 1<<20))
 }
+
+// termsPerThread returns how many terms each thread of the first pass remembers: those of all threads
+// take some 100 bytes each and a quarter of MemoryBytes.
+func (o Options) termsPerThread() int { return int(o.MemoryBytes / int64(400*o.Threads)) }
 
 // intake is the state of the first pass.
 type intake struct {
@@ -298,7 +306,11 @@ func (in *intake) readPath(ctx context.Context, path string) error {
 	o := ReaderOptions{Name: f.Name(), Text: in.o.Text, ZeroBased: in.o.ZeroBased, Strings: in.o.Strings}
 	o.Table.SkipBroken = in.o.Table.SkipBroken - in.stats.Broken
 	o.Table.PathSeparator = in.o.Table.PathSeparator
-	s := startPieces(ctx, f, o, in.o.Threads, in.o.bufBytes()/2)
+	size, count := in.o.bufBytes()/2, (func() *counter)(nil)
+	if in.words != nil {
+		size, count = size/textGrowth, in.words.counter
+	}
+	s := startPieces(ctx, f, o, in.o.Threads, size, count)
 	defer s.Close()
 	src := &source{o: o}
 	for {
@@ -438,8 +450,7 @@ func (in *intake) add(row batchRow, labels [][]byte, index, bits []uint32) error
 	in.stats.MaxLabels = max(in.stats.MaxLabels, int64(len(in.ids)))
 	if in.words != nil {
 		in.words.above = uint32(in.numbers())
-		terms, tf := in.words.count(row.text)
-		index, bits = append(index, terms...), append(bits, tf...)
+		index, bits = in.words.of(row, index, bits)
 	}
 	for _, x := range index {
 		in.table.add(x)

@@ -14,8 +14,10 @@ import (
 // file would give the same results, including errors and their lines. The cutting goroutine owns
 // the file and closes it at its end, so that a cancelled ingest need not wait for standard input.
 type pieces struct {
-	ctx   context.Context
-	o     ReaderOptions
+	ctx context.Context
+	o   ReaderOptions
+	// count returns the counter of a parser's texts. It is nil for other forms.
+	count func() *counter
 	size  int         // bytes of a piece, unless a line is longer
 	work  chan *piece // pieces to be parsed, in any order
 	order chan *piece // the same pieces in the file's order
@@ -36,12 +38,14 @@ type piece struct {
 	parsed chan struct{}
 }
 
-// startPieces starts to read f, with one goroutine that reads and `parsers` goroutines that parse.
-func startPieces(ctx context.Context, f *fs.File, o ReaderOptions, parsers, size int) *pieces {
+// startPieces starts to read f, with one goroutine that reads and `parsers` goroutines that parse,
+// and that count the terms of texts where count is not nil.
+func startPieces(ctx context.Context, f *fs.File, o ReaderOptions, parsers, size int, count func() *counter) *pieces {
 	o.Name = f.Name()
 	inFlight := parsers + 2 // one being cut, one returned by next
-	s := &pieces{ctx: ctx, o: o, size: size, work: make(chan *piece, inFlight), order: make(chan *piece, inFlight),
-		free: make(chan *piece, inFlight), stop: make(chan struct{}), headed: make(chan struct{})}
+	s := &pieces{ctx: ctx, o: o, count: count, size: size, work: make(chan *piece, inFlight),
+		order: make(chan *piece, inFlight), free: make(chan *piece, inFlight),
+		stop: make(chan struct{}), headed: make(chan struct{})}
 	for range inFlight {
 		s.free <- &piece{parsed: make(chan struct{}, 1)}
 	}
@@ -128,6 +132,10 @@ func (s *pieces) fill(p *piece, f io.Reader, rest []byte) []byte {
 func (s *pieces) parse() {
 	defer s.group.Done()
 	r := &Reader{o: s.o, part: true}
+	var c *counter
+	if s.count != nil {
+		c = s.count()
+	}
 	for {
 		var p *piece
 		var ok bool
@@ -135,14 +143,14 @@ func (s *pieces) parse() {
 		case p, ok = <-s.work:
 		case <-s.stop:
 		}
-		if !ok || !s.parsePiece(r, p) {
+		if !ok || !s.parsePiece(r, c, p) {
 			return
 		}
 	}
 }
 
 // parsePiece parses one piece. It returns false if it was stopped.
-func (s *pieces) parsePiece(r *Reader, p *piece) bool {
+func (s *pieces) parsePiece(r *Reader, c *counter, p *piece) bool {
 	if !p.first {
 		select {
 		case <-s.headed:
@@ -151,7 +159,7 @@ func (s *pieces) parsePiece(r *Reader, p *piece) bool {
 		}
 	}
 	r.restart(p.text, p.first, s.header)
-	p.rows.read(r)
+	p.rows.read(r, c)
 	if p.first {
 		s.header = r.header
 		close(s.headed)
@@ -177,7 +185,11 @@ func (s *pieces) next() (*piece, error) {
 }
 
 func (s *pieces) release(p *piece) {
-	p.rows.trim(s.size)
+	if s.count == nil {
+		p.rows.trim(s.size)
+	} else {
+		p.rows.trim(textGrowth * s.size)
+	}
 	p.err = nil
 	s.free <- p
 }
@@ -194,7 +206,8 @@ type batch struct {
 	rows   []batchRow
 	labels [][]byte // names, which point into the piece's text
 	index  []uint32
-	bits   []uint32 // bits of the values
+	bits   []uint32 // bits of the values, or counts of terms
+	terms  countedTerms
 	counts Counts
 	lines  int64
 	broken []error // errors of skipped lines; lines count within the piece
@@ -207,11 +220,19 @@ type batchRow struct {
 	line            int64 // number of the line within the piece, from 1
 	labels, entries int
 	text            []byte
-	numbers         []number // numbers of a table's row
+	numbers         []number      // numbers of a table's row
+	terms           *countedTerms // names of the entries, of a text
 }
 
-// read takes all rows of r.
-func (b *batch) read(r *Reader) {
+// textGrowth is about how many entries a byte of text may become: each character begins an n-gram of
+// each length.
+const textGrowth = 8
+
+// read takes all rows of r. Texts become counts of terms if c is not nil.
+func (b *batch) read(r *Reader, c *counter) {
+	if c != nil {
+		c.forget()
+	}
 	b.rows, b.labels, b.index, b.bits = b.rows[:0], b.labels[:0], b.index[:0], b.bits[:0]
 	for {
 		row, err := r.Read()
@@ -226,7 +247,16 @@ func (b *batch) read(r *Reader) {
 		for _, v := range row.Value {
 			b.bits = append(b.bits, floatBits(v))
 		}
-		b.rows = append(b.rows, batchRow{line: row.Line, labels: len(b.labels), entries: len(b.index), text: row.Text})
+		next := batchRow{line: row.Line, labels: len(b.labels), text: row.Text}
+		if c != nil {
+			index, tf := c.count(row.Text)
+			b.index, b.bits, next.terms = append(b.index, index...), append(b.bits, tf...), &b.terms
+		}
+		next.entries = len(b.index)
+		b.rows = append(b.rows, next)
+	}
+	if c != nil {
+		b.terms = countedTerms{c.names, c.names.list}
 	}
 	b.counts, b.broken, b.lines = r.Counts(), r.broken, r.lines.line
 }

@@ -51,7 +51,7 @@ func byPieces(t interface{ Fatal(...any) }, in io.Reader, o ReaderOptions, parse
 		}
 		t.Fatal(err)
 	}
-	s := startPieces(context.Background(), f, o, parsers, size)
+	s := startPieces(context.Background(), f, o, parsers, size, nil)
 	defer s.Close()
 	src := &source{o: o}
 	var rows []string
@@ -144,7 +144,7 @@ func TestPiecesCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := startPieces(ctx, f, ReaderOptions{}, 2, 1<<10)
+	s := startPieces(ctx, f, ReaderOptions{}, 2, 1<<10, nil)
 	cancel()
 	if _, err := s.next(); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)

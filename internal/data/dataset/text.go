@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"unicode/utf8"
 
 	"taxon/internal/data/table"
@@ -42,52 +41,128 @@ func parseTextLine(line []byte, row *Row) error {
 	return nil
 }
 
-// words numbers the terms of texts by first appearance, from 1, in the first pass.
+// words numbers terms by first appearance, from 1, in the first pass.
 type words struct {
-	analyser *text.Analyser
-	ids      map[string]uint32
-	above    uint32   // ids used by numbers; those of terms follow
-	list     []string // list[id-above-1]
-	index    []uint32
-	tf       []uint32
-	seen     []uint32 // seen[id-above-1] is the count within the row
+	ids   map[string]uint32
+	above uint32   // ids used by numbers; those of terms follow
+	list  []string // list[id-above-1]
+	index []uint32
+	// counter returns a new counter. own is that of tables, which one goroutine reads.
+	counter func() *counter
+	own     *counter
 }
 
-func newWords(a *text.Analyser) *words {
-	return &words{analyser: a, ids: map[string]uint32{}}
+func newWords(counter func() *counter) *words {
+	return &words{ids: map[string]uint32{}, counter: counter}
 }
 
-// count returns the distinct terms of a text, ascending by id, with their counts.
-func (w *words) count(t []byte) (index, tf []uint32) {
-	w.index, w.tf = w.index[:0], w.tf[:0]
-	w.analyser.Each(t, func(word *text.Word) {
+// of returns the ids of a row's distinct terms, with their counts. A row of a piece has them as
+// index and tf, by the ids of the counter that read it.
+func (w *words) of(row batchRow, index, tf []uint32) ([]uint32, []uint32) {
+	terms := row.terms
+	if terms == nil {
+		if w.own == nil {
+			w.own = w.counter()
+		}
+		w.own.forget()
+		index, tf = w.own.count(row.text)
+		terms = &countedTerms{w.own.names, w.own.names.list}
+	}
+	w.index = w.index[:0]
+	for _, id := range index {
+		w.index = append(w.index, w.id(terms, id))
+	}
+	return w.index, tf
+}
+
+// id returns the id of a counter's term, which gets one where it is new.
+func (w *words) id(terms *countedTerms, own uint32) uint32 {
+	n := terms.names
+	if missing := len(terms.list) - len(n.joined); missing > 0 {
+		n.joined = append(n.joined, make([]uint32, missing)...)
+	}
+	id := n.joined[own]
+	if id == 0 {
+		term := terms.list[own]
+		if id = w.ids[term]; id == 0 {
+			w.list = append(w.list, term)
+			id = w.above + uint32(len(w.list))
+			w.ids[term] = id
+		}
+		n.joined[own] = id
+	}
+	return id
+}
+
+// termNames are the terms that a counter has numbered. joined has their ids in words, or 0, and
+// belongs to the goroutine that joins the rows; the rest belongs to the counter's.
+type termNames struct {
+	ids    map[string]uint32
+	list   []string
+	joined []uint32
+}
+
+// countedTerms are the names of the terms of a piece's rows, as they were when it was read: the
+// counter may have more by now.
+type countedTerms struct {
+	names *termNames
+	list  []string
+}
+
+// counter counts the terms of texts. Each goroutine that analyses has its own, which numbers terms
+// from 0 for itself.
+type counter struct {
+	newAnalyser func() *text.Analyser
+	most        int // terms that it remembers, as long as a piece has no more
+	analyser    *text.Analyser
+	names       *termNames
+	index, tf   []uint32
+	seen        []uint32 // the count within the row
+}
+
+func newCounter(newAnalyser func() *text.Analyser, most int) *counter {
+	return &counter{newAnalyser: newAnalyser, most: most, names: &termNames{ids: map[string]uint32{}},
+		analyser: newAnalyser()}
+}
+
+// forget begins a new numbering if the counter has more terms than it should remember.
+func (c *counter) forget() {
+	if len(c.names.list) > c.most {
+		*c = *newCounter(c.newAnalyser, c.most)
+	}
+}
+
+// count returns the distinct terms of a text, in the order of their first appearance, with their
+// counts.
+func (c *counter) count(t []byte) (index, tf []uint32) {
+	c.index, c.tf = c.index[:0], c.tf[:0]
+	c.analyser.Each(t, func(word *text.Word) {
 		if word.IDs == nil {
-			word.IDs = w.number(word.Terms)
+			word.IDs = c.number(word.Terms)
 		}
 		for _, id := range word.IDs {
-			seen := &w.seen[id-w.above-1]
+			seen := &c.seen[id]
 			if *seen++; *seen == 1 {
-				w.index = append(w.index, id)
+				c.index = append(c.index, id)
 			}
 		}
 	})
-	slices.Sort(w.index)
-	for _, id := range w.index {
-		seen := &w.seen[id-w.above-1]
-		w.tf, *seen = append(w.tf, *seen), 0
+	for _, id := range c.index {
+		c.tf, c.seen[id] = append(c.tf, c.seen[id]), 0
 	}
-	return w.index, w.tf
+	return c.index, c.tf
 }
 
-// number returns the ids of terms, of which it numbers those that are new.
-func (w *words) number(terms []string) []uint32 {
+// number returns the counter's ids of terms.
+func (c *counter) number(terms []string) []uint32 {
 	out := make([]uint32, len(terms))
+	n := c.names
 	for i, term := range terms {
-		id, ok := w.ids[term]
+		id, ok := n.ids[term]
 		if !ok {
-			w.list, w.seen = append(w.list, term), append(w.seen, 0)
-			id = w.above + uint32(len(w.list))
-			w.ids[term] = id
+			id = uint32(len(n.list))
+			n.list, c.seen = append(n.list, term), append(c.seen, 0)
+			n.ids[term] = id
 		}
 		out[i] = id
 	}

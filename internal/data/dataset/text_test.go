@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -264,6 +265,29 @@ func TestWordsRefused(t *testing.T) {
 	for s, want := range map[string]string{"1": "1", "1.0": "1.0", "0.250": "0.25", "7": "7"} {
 		if b := new(Bound); b.Set(s) != nil || b.String() != want {
 			t.Errorf("%q reads back as %q", s, b)
+		}
+	}
+}
+
+// TestTextThreads checks that neither threads nor memory change a data set of texts: with little
+// memory, each thread forgets its numbers of terms several times.
+func TestTextThreads(t *testing.T) {
+	var lines strings.Builder
+	for i := range 6000 {
+		fmt.Fprintf(&lines, "a%d\tword%d other%d word%d\n", i%7, i, i%3000, i*i%5000)
+	}
+	want := ""
+	for _, o := range []Options{{Threads: 1}, {Threads: 4}, {Threads: 1, MemoryBytes: 1 << 20},
+		{Threads: 4, MemoryBytes: 1 << 20}} {
+		o.Text, o.Words.Features = true, "words+chars"
+		s := ingestString(t, filepath.Join(t.TempDir(), "set"), lines.String(), o)
+		got := s.Fingerprint
+		s.Close()
+		if want == "" {
+			want = got
+		}
+		if got != want {
+			t.Errorf("%d threads, %d bytes: fingerprint %s, not %s", o.Threads, o.MemoryBytes, got, want)
 		}
 	}
 }
