@@ -33,11 +33,13 @@ def name_of(field: str) -> str:
 
 
 def terms(texts: Sequence[str], options: dict[str, Any]) -> list[list[str]]:
-    """The terms of texts, cut by the binary, so that they are those of the training."""
+    """The terms of texts, cut by the binary, so that they are those of the training. Of options, which
+    are a manifest's data.words, it takes those on terms: words that the training left out, such as
+    stop words, are not in the vocabulary."""
     args = [binary(), "terms"]
-    for name, value in options.items():
-        for one in value.split(",") if name == "languages" else [value]:
-            args += ["--" + ("language" if name == "languages" else name), str(one)]
+    for name, flag in (("features", "features"), ("chars", "chars"), ("languages", "language"), ("ngrams", "ngrams")):
+        if name in options:
+            args += ["--" + flag, str(options[name])]
     lines = "".join(" ".join(t.split("\n")) + "\n" for t in texts)
     done = subprocess.run(args, input=lines.encode("utf-8", "surrogatepass"), capture_output=True)
     if done.returncode != 0:
