@@ -196,6 +196,7 @@ var declaredByName = sync.OnceValue(func() map[string]bool {
 	f := pflag.NewFlagSet(byNameFlag, pflag.ContinueOnError)
 	rareTableOptions(f, new(table.Options))
 	wordOptions(f, new(dataset.Words))
+	labelTextOptions(f, new(dataset.LabelText))
 	stringOptions(f, new(dataset.Strings))
 	propensityOption(f, new(measure.Propensity))
 	new(trainOptions).rareOptions(f)

@@ -21,6 +21,7 @@ type ingestOptions struct {
 	data      []string
 	text      bool
 	words     dataset.Words
+	labelText dataset.LabelText
 	strings   bool
 	kernel    dataset.Strings
 	zeroBased bool
@@ -60,6 +61,7 @@ func newIngestCmd(a *app) *cobra.Command {
 	})
 	optionGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		wordOptions(f, &o.words)
+		labelTextOptions(f, &o.labelText)
 		stringOptions(f, &o.kernel)
 	})
 	tableFlags(cmd, &o.table)
@@ -94,6 +96,9 @@ func stringOptions(f *pflag.FlagSet, o *dataset.Strings) {
 type ingestReport struct {
 	Out       string `json:"out"`
 	Instances int64  `json:"instances"`
+	// Documents and Terms are the instances that are documents, and texts about labels.
+	Documents int64 `json:"documents"`
+	Terms     int64 `json:"terms"`
 	// Features is the number of features that occur.
 	Features int64 `json:"features"`
 	Nonzeros int64 `json:"nonzeros"`
@@ -143,7 +148,7 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	defer end()
 	rep, err := dataset.Ingest(cmd.Context(), dataset.Options{
 		Paths: o.data, Out: o.out, Replace: o.force, Text: o.text, Words: o.words, Strings: o.kernel, ZeroBased: o.zeroBased,
-		Weights: o.weights, Table: o.table,
+		Weights: o.weights, LabelText: o.labelText, Table: o.table,
 		FS: fs.Local{In: a.stdin}, MemoryBytes: o.memory, Threads: o.threads, TempDir: o.temp, Progress: progress,
 	})
 	end()
@@ -152,7 +157,8 @@ func runIngest(cmd *cobra.Command, a *app, o ingestOptions) error {
 	}
 	s := rep.Stats
 	r := ingestReport{
-		Out: o.out, Instances: s.Rows, Features: s.Columns, Nonzeros: s.Nonzeros, Labels: s.Labels,
+		Out: o.out, Instances: s.Rows, Documents: s.Rows - s.Terms, Terms: s.Terms,
+		Features: s.Columns, Nonzeros: s.Nonzeros, Labels: s.Labels,
 		LabelEntries: s.LabelEntries, MaxLabels: s.MaxLabels, Unlabelled: s.Unlabelled, ZeroRows: s.ZeroRows,
 		LeftOut: s.LeftOut, Weights: s.Weight, EmptyLines: s.EmptyLines, Text: s.Text, Bytes: rep.Bytes,
 		Fingerprint: rep.Fingerprint,
@@ -170,6 +176,10 @@ func printIngest(a *app, r ingestReport) {
 	row := func(name, value string) { fmt.Fprintf(a.stdout, "  %-12s%s\n", name, value) }
 	fmt.Fprintf(a.stdout, "%s\n", a.style.Bold(r.Out))
 	row("instances", format.Count(r.Instances))
+	if r.Terms > 0 {
+		row("", format.Counted(r.Documents, "document", "documents")+", "+format.Counted(r.Terms, "term", "terms")+
+			" of labels")
+	}
 	if r.LeftOut > 0 {
 		row("left out", format.Count(r.LeftOut)+" of weight 0")
 	}

@@ -127,6 +127,7 @@ func (o *trainOptions) inputFlags(cmd *cobra.Command) {
 	})
 	optionGroup(cmd, "Input", func(f *pflag.FlagSet) {
 		wordOptions(f, &o.Words)
+		labelTextOptions(f, &o.LabelText)
 		dagOption(f, &o.DAG)
 		testLabelsOption(f, &o.TestLabels)
 	})
@@ -172,6 +173,15 @@ func wordOptions(f *pflag.FlagSet, w *dataset.Words) {
 		"point (default 2)")
 	f.Var(&w.MaxDF, "max-df", "text: ignore features in more instances: a count `N`, or a share with a decimal "+
 		"point (default 1.0)")
+}
+
+// labelTextOptions are the options on texts about labels.
+func labelTextOptions(f *pflag.FlagSet, l *dataset.LabelText) {
+	f.StringArrayVar(&l.Paths, "label-text", nil, "text: a `FILE` of lines LABEL<TAB>term, names or notes of classes "+
+		"that become instances of theirs; repeated: several")
+	f.StringSliceVar(&l.Columns, "label-text-columns", nil, "label-text files are tables: the columns `LABEL,TERM`")
+	floatFlag(f, &l.Weight, "label-weight", 0, fmt.Sprintf("`WEIGHT` of each term of label-text in the loss (default %v)",
+		dataset.DefaultLabelWeight), above0)
 }
 
 // termOptions are the options on the terms of texts.

@@ -82,7 +82,10 @@ func newTuneCmd(a *app) *cobra.Command {
 				"--path-separator) (default: flat)")
 		f.StringVar(&t.Graph, "graph", "", "undirected class graph: a `FILE` of lines A B, one per edge")
 	})
-	optionGroup(cmd, "Input", func(f *pflag.FlagSet) { dagOption(f, &t.DAG) })
+	optionGroup(cmd, "Input", func(f *pflag.FlagSet) {
+		dagOption(f, &t.DAG)
+		labelTextOptions(f, &t.LabelText)
+	})
 	tableFlags(cmd, &t.Table)
 	flagGroup(cmd, "Output", func(f *pflag.FlagSet) {
 		f.StringVar(&t.Out, "out", "", "the `DIR` of the points, the table, the job file and the model")

@@ -157,7 +157,7 @@ func (m *Machine) displaced(owner string) (out []string) {
 func (j *job) compact() error {
 	d := j.spec.GetData()
 	spec := &taxonv1.JobSpec{Options: j.spec.GetOptions(), Data: &taxonv1.Data{Fingerprint: d.GetFingerprint(),
-		Instances: d.GetInstances(), Features: d.GetFeatures(), Nonzeros: d.GetNonzeros()}}
+		Instances: d.GetInstances(), Terms: d.GetTerms(), Features: d.GetFeatures(), Nonzeros: d.GetNonzeros()}}
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(spec)
 	if err != nil {
 		return err

@@ -31,7 +31,8 @@ func (m *Machine) Status(id string, now Tick, after uint32) (*taxonv1.JobStatus,
 		EndedUnixMs:   j.Ended.Milliseconds(), Replicas: max(j.Replicas, 1), Resumable: j.resumable(), Name: j.Name,
 		Owner:      j.Owner,
 		Speculated: j.Speculated, Remade: j.Recomputed, Rollbacks: j.Rollbacks, Failed: j.Failed.message(j.Error),
-		Options: j.spec.GetOptions(), Instances: j.spec.GetData().GetInstances(), Features: j.spec.GetData().GetFeatures(),
+		Options: j.spec.GetOptions(), Instances: j.spec.GetData().GetInstances(),
+		Terms: j.spec.GetData().GetTerms(), Features: j.spec.GetData().GetFeatures(),
 		Report: p.Report,
 	}
 	s.WaitsFor, s.Kept = m.waitsFor(j), m.kept(j)

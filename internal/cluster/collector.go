@@ -326,6 +326,8 @@ func checkDescription(d *taxonv1.Data, l *held) error {
 		{"labels", int64(len(d.GetLabels())), stats.Labels},
 		{"bytes of labels' names", names, file},
 		{"counts of labels", int64(len(d.GetLabelInstances())), stats.Labels},
+		{"counts of terms", int64(len(d.GetLabelTerms())), stats.Labels},
+		{"terms", int64(min(d.GetTerms(), math.MaxInt64)), stats.Terms},
 		{"instances", int64(min(d.GetInstances(), math.MaxInt64)), stats.Rows},
 		{"features", int64(min(d.GetFeatures(), math.MaxInt64)), stats.Columns},
 		{"nonzeros", int64(min(d.GetNonzeros(), math.MaxInt64)), stats.Nonzeros},

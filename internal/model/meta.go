@@ -46,7 +46,11 @@ type DataInfo struct {
 	Fingerprint string `json:"fingerprint"`
 	Instances   int    `json:"instances"`
 	Nonzeros    int64  `json:"nonzeros"`
-	// Positives is the sum over the instances of their numbers of labels.
+	// LabelTerms is the number of instances that are texts about labels. The rest are documents.
+	LabelTerms int `json:"terms,omitempty"`
+	// LabelWeight is the weight of each term. It is zero if there are none.
+	LabelWeight float64 `json:"label_weight,omitempty"`
+	// Positives is the sum over the documents of their numbers of labels.
 	Positives int64 `json:"positives"`
 	// ZeroBased reports that indices in the input started at 0.
 	ZeroBased bool `json:"zero_based"`
@@ -66,6 +70,9 @@ type DataInfo struct {
 	Words *dataset.Words `json:"words,omitempty"`
 }
 
+// Documents returns the number of documents.
+func (d *DataInfo) Documents() int { return d.Instances - d.LabelTerms }
+
 // Terms returns the options by which texts become terms.
 func (d *DataInfo) Terms() text.Options {
 	if d.Words == nil {
@@ -78,16 +85,19 @@ func (d *DataInfo) Terms() text.Options {
 // data, for which the best class alone is predicted.
 const maxSingleLabel = 1.1
 
-// MultiLabel reports whether instances have so many labels that the best class alone is a poor
+// MultiLabel reports whether documents have so many labels that the best class alone is a poor
 // prediction.
 func (d DataInfo) MultiLabel() bool {
-	return float64(d.Positives) > maxSingleLabel*float64(d.Instances)
+	return float64(d.Positives) > maxSingleLabel*float64(d.Documents())
 }
 
 // Report holds the figures of a finished training. It has the JSON keys of `train --json`.
 type Report struct {
 	Method    string `json:"method"`
 	Instances int    `json:"instances"`
+	// Documents and Terms are the instances that are documents, and texts about labels.
+	Documents int `json:"documents"`
+	Terms     int `json:"terms"`
 	// Weights is the sum of the instances' weights. It is zero if all were 1.
 	Weights   float64 `json:"instance_weights,omitempty"`
 	Features  int     `json:"features"`
@@ -218,7 +228,7 @@ type Meta struct {
 	Structure *taxonomy.Structure
 	// Labels maps a label id to its name.
 	Labels []string
-	// LabelCounts maps a label id to the number of training instances that have the label.
+	// LabelCounts maps a label id to the number of training documents that have the label.
 	LabelCounts []uint32
 	// Feature maps a column to its 1-based index in the input. Its length is the number of columns.
 	Feature []uint32

@@ -340,12 +340,12 @@ func (m *Model) Close() error {
 	return errors.Join(errs...)
 }
 
-// LabelsPerInstance returns the mean number of labels of a training instance.
+// LabelsPerInstance returns the mean number of labels of a training document.
 func (m *Model) LabelsPerInstance() float64 {
-	if m.Data.Instances == 0 {
+	if m.Data.Documents() == 0 {
 		return 0
 	}
-	return float64(m.Data.Positives) / float64(m.Data.Instances)
+	return float64(m.Data.Positives) / float64(m.Data.Documents())
 }
 
 // Open verifies and maps the model in dir: first the manifest's own checksum, then size and SHA-256

@@ -18,6 +18,12 @@ func DescribeData(s *dataset.Set) *taxonv1.Data {
 	for l := range s.Labels {
 		d.LabelInstances = append(d.LabelInstances, uint32(s.PosBegin[l+1]-s.PosBegin[l]))
 	}
+	if d.Terms = uint64(len(s.Terms)); d.Terms > 0 {
+		d.LabelTerms = make([]uint32, len(s.Labels))
+		for _, t := range s.Terms {
+			d.LabelTerms[t.Label]++
+		}
+	}
 	for i := range s.Matrix.Rows {
 		switch s.LabelBegin[i+1] - s.LabelBegin[i] {
 		case 0:

@@ -151,7 +151,7 @@ func (r *Report) evaluate(ctx context.Context, dir string, threads int) error {
 			return err
 		}
 		if i == 0 {
-			options.Classes, options.Documents = m.Labels, m.Data.Instances
+			options.Classes, options.Documents = m.Labels, m.Data.Documents()
 			for _, n := range m.LabelCounts {
 				options.TrainSizes = append(options.TrainSizes, int(n))
 			}

@@ -98,6 +98,9 @@ type Data struct {
 	Form        string `json:"form,omitempty"`
 	Fingerprint string `json:"fingerprint,omitempty"`
 	Instances   int64  `json:"instances"`
+	// Documents and Terms are the instances that are documents, and texts about labels.
+	Documents int64 `json:"documents"`
+	Terms     int64 `json:"terms"`
 	// Weights is the sum of the instances' weights. It is zero if all weights are 1.
 	Weights float64 `json:"instance_weights,omitempty"`
 	// LeftOut is the number of instances of weight 0, which no other count includes.
@@ -181,6 +184,7 @@ func modelInfo(path string) (*Info, error) {
 	}
 	features, nonzeros := int64(len(m.Feature)), m.Data.Nonzeros
 	i.Data = &Data{Fingerprint: m.Data.Fingerprint, Instances: int64(m.Data.Instances), Weights: m.Data.InstanceWeights,
+		Documents: int64(m.Data.Documents()), Terms: int64(m.Data.LabelTerms),
 		Features: &features, Nonzeros: &nonzeros,
 		Labels: int64(len(m.Labels)), LabelEntries: m.Data.Positives, LabelsPerInstance: m.LabelsPerInstance(),
 		ClassSizes: describeSizes(m.LabelCounts)}
@@ -217,10 +221,12 @@ func (l *look) set(ctx context.Context) (*Info, error) {
 	if flags := set.Source.Strings; flags != "" {
 		form = "strings " + flags
 	}
-	i.Data = &Data{Form: form, Fingerprint: set.Fingerprint, Instances: st.Rows, Weights: st.Weight, Features: &st.Columns,
+	i.Data = &Data{Form: form, Fingerprint: set.Fingerprint, Instances: st.Rows, Weights: st.Weight,
+		Documents: st.Rows - st.Terms, Terms: st.Terms, Features: &st.Columns,
 		Nonzeros: &st.Nonzeros,
-		Labels:   st.Labels, LabelEntries: st.LabelEntries, LabelsPerInstance: ratio(st.LabelEntries, st.Rows),
-		MaxLabels: st.MaxLabels, ClassSizes: describeSizes(d.LabelInstances)}
+		Labels:   st.Labels, LabelEntries: st.LabelEntries - st.Terms,
+		LabelsPerInstance: ratio(st.LabelEntries-st.Terms, st.Rows-st.Terms),
+		MaxLabels:         st.MaxLabels, ClassSizes: describeSizes(set.LabelSizes())}
 	return i, fs.Compute(ctx, func() error { return l.training(ctx, i, d) })
 }
 
@@ -373,6 +379,7 @@ func (l *look) countRows(ctx context.Context, i *Info, f *fs.File, in io.Reader)
 	}
 	d.Form, d.Labels, d.LabelsPerInstance, d.ClassSizes = r.Form(), int64(len(number)), ratio(d.LabelEntries, d.Instances),
 		describeSizes(counted.LabelInstances)
+	d.Documents = d.Instances
 	counted.Instances, counted.Features, counted.Nonzeros = uint64(d.Instances), uint64(features.count), uint64(nonzeros)
 	counted.FeatureCountsLog = program.FeatureCounts(features.ranked())
 	if !l.o.Text {
@@ -499,9 +506,10 @@ func Shape(s generate.Shape, o Options) (*Info, error) {
 	d := spec.GetData()
 	features, nonzeros := int64(d.GetFeatures()), int64(d.GetNonzeros())
 	i := &Info{Kind: "shape", Path: fmt.Sprintf("%s at scale %g", s.Like, s.Scale)}
-	i.Data = &Data{Instances: int64(s.Instances), Features: &features, Nonzeros: &nonzeros, Labels: int64(s.Classes),
-		LabelEntries: int64(float64(s.Instances) * s.Labels), LabelsPerInstance: s.Labels,
-		ClassSizes: describeSizes(d.GetLabelInstances())}
+	i.Data = &Data{Instances: int64(s.Instances), Documents: int64(s.Instances), Features: &features,
+		Nonzeros: &nonzeros, Labels: int64(s.Classes), LabelEntries: int64(float64(s.Instances) * s.Labels),
+		LabelsPerInstance: s.Labels,
+		ClassSizes:        describeSizes(d.GetLabelInstances())}
 	j, err := o.job(spec)
 	if err != nil {
 		return nil, err
@@ -587,12 +595,4 @@ func describeSizes[N int | uint32](sizes []N) *Sizes {
 		}
 	}
 	return d
-}
-
-// ratio returns n / of, or 0 if of is 0.
-func ratio(n, of int64) float64 {
-	if of == 0 {
-		return 0
-	}
-	return float64(n) / float64(of)
 }

@@ -78,6 +78,10 @@ func (p printer) data(d *Data) {
 		return
 	}
 	p.row("instances", "%s%s", format.Count(d.Instances), prefixed(d.Form))
+	if d.Terms > 0 {
+		p.row("", "%s, %s of labels", format.Counted(d.Documents, "document", "documents"),
+			format.Counted(d.Terms, "term", "terms"))
+	}
 	if d.LeftOut > 0 {
 		p.row("left out", "%s of weight 0", format.Count(d.LeftOut))
 	}
@@ -211,4 +215,12 @@ func formatLong(seconds float64) string {
 		return fmt.Sprintf("%.3g h", seconds/3600)
 	}
 	return format.Seconds(seconds)
+}
+
+// ratio returns n / of, or 0 if of is 0.
+func ratio(n, of int64) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
 }

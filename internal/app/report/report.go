@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -493,7 +494,17 @@ func again(m *model.Model, o Options) []string {
 			train = append(train, flag(f[0], f[1]))
 		}
 	}
-	if m.Data.InstanceWeights > 0 && (m.Data.Table == nil || m.Data.Table.Weight == "") {
+	weights := m.Data.InstanceWeights
+	if n := m.Data.LabelTerms; n > 0 {
+		train = append(train, "‹label-text=TERMS›")
+		if w := m.Data.LabelWeight; w != 1 {
+			train = append(train, flag("label-weight", strconv.FormatFloat(w, 'g', -1, 64)))
+		}
+		if math.Abs(weights-float64(m.Data.Documents())-float64(n)*m.Data.LabelWeight) < 1e-9*weights {
+			weights = 0
+		}
+	}
+	if weights > 0 && (m.Data.Table == nil || m.Data.Table.Weight == "") {
 		train = append(train, "‹instance-weights=WEIGHTS›")
 	}
 	separator := ""

@@ -238,7 +238,7 @@ func Rank(ctx context.Context, m *model.Model, set *dataset.Set, rows []uint32, 
 //
 //	T ln(n_max / n_c)
 //
-// where n_c is the number of its training instances and n_max that of the largest class (post-hoc
+// where n_c is the number of its training documents and n_max that of the largest class (post-hoc
 // logit adjustment, A. Menon et al.: Long-tail learning via logit adjustment, ICLR 2021). The shift
 // is added to the weight of the bias feature when the model is written, so that every reader of the
 // weights predicts the same labels. The certified gap is that of the weights without the shift.
@@ -249,7 +249,7 @@ func (t *Training) PriorShift(by float64) []float64 {
 	if by == 0 {
 		return nil
 	}
-	counts := t.Spec.GetData().GetLabelInstances()
+	counts := t.documentCounts()
 	most := float64(slices.Max(append([]uint32{1}, counts...)))
 	shift := make([]float64, t.Tree.Len())
 	for _, n := range t.Tree.Terminals() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -85,7 +86,7 @@ func (h *holdOut) plan() bool {
 	}
 	for _, parts := range []int{crossParts, minParts} {
 		if rows <= maxScored && whole*float64(parts-1) <= allowed {
-			fold := labelset.Folds(h.Set.LabelBegin, h.Set.LabelIndex, len(h.Set.Labels), parts, registry.Seed(h.o.Job))
+			fold := Folds(h.Set, parts, registry.Seed(h.o.Job))
 			for f := range parts {
 				rest, held := labelset.Split(fold, f)
 				h.parts = append(h.parts, part{rest, held})
@@ -96,7 +97,14 @@ func (h *holdOut) plan() bool {
 	return h.one(allowed / whole)
 }
 
-// begin returns the number of rows, the seconds that the training took, and the seconds allowed for
+// Folds assigns the documents of a set to k folds, and its terms to none, fold -1: they are always
+// trained on.
+func Folds(set *dataset.Set, k int, seed uint64) []int {
+	folds := labelset.Folds(set.LabelBegin[:set.Documents()+1], set.LabelIndex, len(set.Labels), k, seed)
+	return append(folds, slices.Repeat([]int{-1}, len(set.Terms))...)
+}
+
+// begin returns the number of documents, the seconds that the training took, and the seconds allowed for
 // further trainings.
 func (h *holdOut) begin() (rows int, whole, allowed float64) {
 	whole, allowed = h.seconds(), h.o.CutoffTime
@@ -104,16 +112,12 @@ func (h *holdOut) begin() (rows int, whole, allowed float64) {
 		allowed = max(FreeSeconds, freeShare*whole)
 	}
 	h.sweeps = max(h.trained, 1)
-	return h.Set.Matrix.Rows, whole, allowed
+	return h.Set.Documents(), whole, allowed
 }
 
 // one plans a single training that takes the fraction share of the whole training's time.
 func (h *holdOut) one(share float64) bool {
-	rows := h.Set.Matrix.Rows
-	count := make([]int, len(h.Set.Labels))
-	for l, n := range h.Spec.GetData().GetLabelInstances() {
-		count[l] = int(n)
-	}
+	rows, count := h.Set.Documents(), h.Set.LabelSizes()
 	most, part := maxScored, 1.0
 	if share < 1-heldShare {
 		h.sweeps = 1
@@ -151,6 +155,9 @@ func (h *holdOut) one(share float64) bool {
 		if !o {
 			rest = append(rest, uint32(r))
 		}
+	}
+	for r := rows; r < h.Set.Matrix.Rows; r++ {
+		rest = append(rest, uint32(r))
 	}
 	h.add(rest, held)
 	return true

@@ -84,7 +84,7 @@ func (t *Training) ingest(ctx context.Context) (string, error) {
 	defer end()
 	o := dataset.Options{
 		Paths: t.o.Data, Out: dir, Replace: true, Text: t.o.Text, Words: t.o.Words, ZeroBased: t.o.ZeroBased,
-		Weights: t.o.Weights, Table: t.o.Table,
+		Weights: t.o.Weights, LabelText: t.o.LabelText, Table: t.o.Table,
 		FS: t.o.Files, Threads: t.o.Threads, Progress: progress,
 	}
 	if t.o.Memory > 0 {

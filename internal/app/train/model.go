@@ -127,10 +127,12 @@ func (t *Training) Meta() model.Meta {
 	m := model.Meta{
 		Options: t.modelOptions(), Form: registry.Form(t.Spec.GetOptions()), Tree: t.Tree, Structure: t.Structure,
 		Labels:      s.Labels,
-		LabelCounts: t.Spec.GetData().GetLabelInstances(), Feature: s.Feature,
+		LabelCounts: t.documentCounts(), Feature: s.Feature,
 		Data: model.DataInfo{
-			Fingerprint: s.Fingerprint, Instances: s.Matrix.Rows, Nonzeros: s.Matrix.NNZ,
-			Positives: s.Stats.LabelEntries, ZeroBased: s.Source.ZeroBased || s.Source.Form == "xmc", Text: s.Stats.Text,
+			Fingerprint: s.Fingerprint, Instances: s.Matrix.Rows, LabelTerms: len(s.Terms), Nonzeros: s.Matrix.NNZ,
+			LabelWeight: s.Source.LabelWeight,
+			Positives:   s.Stats.LabelEntries - int64(len(s.Terms)), ZeroBased: s.Source.ZeroBased || s.Source.Form == "xmc",
+			Text:            s.Stats.Text,
 			Strings:         s.Source.Strings,
 			InstanceWeights: s.Stats.Weight, Table: s.Table, Words: s.Source.Words,
 		},
@@ -139,6 +141,16 @@ func (t *Training) Meta() model.Meta {
 		m.Text = &model.Text{Vocabulary: s.Vocabulary, IDF: s.IDF}
 	}
 	return m
+}
+
+// documentCounts returns the number of documents of each label.
+func (t *Training) documentCounts() []uint32 {
+	d := t.Spec.GetData()
+	counts := slices.Clone(d.GetLabelInstances())
+	for l, n := range d.GetLabelTerms() {
+		counts[l] -= min(n, counts[l])
+	}
+	return counts
 }
 
 // report returns the model's report on the job.
@@ -156,8 +168,10 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 	return r
 }
 
-// Complete adds to a report the total weight of the instances, which a job's status lacks.
-func (t *Training) Complete(r *model.Report) { r.Weights = t.Set.Stats.Weight }
+// Complete adds to a report the total weight and the kinds of the instances, which a job's status lacks.
+func (t *Training) Complete(r *model.Report) {
+	r.Weights, r.Documents, r.Terms = t.Set.Stats.Weight, t.Set.Documents(), len(t.Set.Terms)
+}
 
 // structureOf returns the structure of a specification.
 func structureOf(s *taxonv1.Structure) *taxonomy.Structure {

@@ -54,6 +54,9 @@ type Options struct {
 	// a table.
 	Words dataset.Words
 
+	// LabelText names texts about labels, which are instances beside Data. They need text.
+	LabelText dataset.LabelText
+
 	// ZeroBased reports that feature indices in the data start at 0. Otherwise they start at 1.
 	ZeroBased bool
 
@@ -210,6 +213,10 @@ func (o *Options) Validate(verb string) error {
 	check(set != "" && o.ZeroBased, "‹zero-based›: %s is ingested already: leave it out", set)
 	words := o.Words.Check(o.Text || len(o.Table.Text) > 0 || set != "")
 	check(words != nil, "%v", words)
+	check(set != "" && len(o.LabelText.Flags()) > 0, "‹label-text›: %s is ingested already: give it to "+
+		"`taxon ingest`", set)
+	terms := o.LabelText.Check(o.Text || len(o.Table.Text) > 0)
+	check(set == "" && terms != nil, "%v", terms)
 	check(o.TestLabels != "" && o.Test == "", "‹test-labels›: is for ‹test›: add that, or leave this out")
 	check(set != "" && len(o.Words.Flags()) > 0, "‹%s›: %s is ingested already: give it to `taxon ingest`",
 		slices.Concat(o.Words.Flags(), [][2]string{{}})[0][0], set)

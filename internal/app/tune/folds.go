@@ -13,12 +13,11 @@ import (
 	taxonv1 "taxon/proto/taxon/v1"
 )
 
-// CountRareLabels counts the labels with fewer than k rows, which some fold cannot measure, and the
-// labels with a single row, which some training lacks.
-func CountRareLabels(posBegin []uint64, k int) (fewer, single int) {
-	for l := range max(len(posBegin)-1, 0) {
-		n := posBegin[l+1] - posBegin[l]
-		if n > 0 && n < uint64(k) {
+// CountRareLabels counts the labels with fewer than k documents, which some fold cannot measure, and
+// the labels with a single one, which some training lacks.
+func CountRareLabels(sizes []int, k int) (fewer, single int) {
+	for _, n := range sizes {
+		if n > 0 && n < k {
 			fewer++
 		}
 		if n == 1 {
@@ -31,7 +30,7 @@ func CountRareLabels(posBegin []uint64, k int) (fewer, single int) {
 // partition assigns the rows of the data to folds. Its methods may be called concurrently.
 type partition struct {
 	whole *dataset.Set
-	// fold maps a row to its fold.
+	// fold maps a row to its fold, and a term to -1.
 	fold []int
 	// sample is the negative fold number under which a sample of the rows is used like all rows,
 	// with its first fold held out. It is zero if there is no sample.
@@ -117,20 +116,19 @@ const (
 // With few classes, and on a graph, it takes some rows of each class. inTree lists the labels in
 // the order of the tree, if there is one, so that adjacent classes are sampled together.
 func (p *partition) draw(work float64, graph bool, inTree []int32, seed uint64) (number int) {
-	s, rows := p.whole, p.whole.Matrix.Rows
-	p.in, p.share = make([]bool, rows), 1
+	s, rows, sizes := p.whole, p.whole.Documents(), p.whole.LabelSizes()
+	p.in, p.share = make([]bool, s.Matrix.Rows), 1
 	count, classes, used, r := 0, 0, 0, rand.New(rand.NewPCG(seed, 0x73616d70))
-	for l := range s.Labels {
-		if s.PosBegin[l] < s.PosBegin[l+1] {
+	for _, n := range sizes {
+		if n > 0 {
 			used++
 		}
 	}
-	if graph || used < manyClasses || s.Stats.LabelEntries > int64(rows)*11/10 {
+	if graph || used < manyClasses || s.LabelBegin[rows] > uint64(rows)*11/10 {
 		parts := max(int(1/work), 1)
 		// The seed gives other folds than those of the search.
-		for row, part := range labelset.Folds(s.LabelBegin, s.LabelIndex, len(s.Labels), max(min(parts, rows/minSampled), 1),
-			^seed) {
-			if p.in[row] = part == 0; part == 0 {
+		for row, part := range train.Folds(s, max(min(parts, rows/minSampled), 1), ^seed) {
+			if p.in[row] = part <= 0; part == 0 {
 				count++
 			}
 		}
@@ -141,14 +139,14 @@ func (p *partition) draw(work float64, graph bool, inTree []int32, seed uint64) 
 			if part := float64(count) / float64(rows) * float64(classes) / float64(used); part >= work && count >= minSampled {
 				break
 			}
-			if s.PosBegin[l] < s.PosBegin[l+1] {
+			if sizes[l] > 0 {
 				classes++
 			}
 			for _, row := range s.PosRows[s.PosBegin[l]:s.PosBegin[l+1]] {
-				if !p.in[row] {
-					p.in[row] = true
+				if !p.in[row] && int(row) < rows {
 					count++
 				}
+				p.in[row] = true
 			}
 		}
 		p.work = float64(count) / float64(rows) * float64(classes) / float64(used)

@@ -309,6 +309,19 @@ func (r record) writeJob(t *train.Options, j *taxonv1.Options, shift float64, on
 		}
 		line(true, w[0], w[1])
 	}
+	if len(t.LabelText.Paths) > 0 {
+		b.WriteString("label-text:\n")
+		for _, p := range t.LabelText.Paths {
+			fmt.Fprintf(&b, "  - %s\n", anywhere(p))
+		}
+	}
+	if len(t.LabelText.Columns) > 0 {
+		b.WriteString("label-text-columns:\n")
+		for _, c := range t.LabelText.Columns {
+			fmt.Fprintf(&b, "  - %q\n", c)
+		}
+	}
+	line(t.LabelText.Weight != 0, "label-weight", t.LabelText.Weight)
 	line(t.ZeroBased, "zero-based", true)
 	c := &t.Table
 	last := ""

@@ -19,7 +19,6 @@ import (
 	"taxon/internal/data/dataset"
 	"taxon/internal/fs"
 	"taxon/internal/model/form"
-	"taxon/internal/model/labelset"
 	"taxon/internal/model/measure"
 	"taxon/internal/model/parallel"
 	"taxon/internal/ui/format"
@@ -209,16 +208,16 @@ func (s *search) read(ctx context.Context) (err error) {
 		return err
 	}
 	set := s.whole.Set
-	if set.Matrix.Rows < s.o.Folds {
-		return fs.Inputf(o.Data[0], 0, "%d instances can't make %d folds: lower ‹folds›", set.Matrix.Rows, s.o.Folds)
+	if set.Documents() < s.o.Folds {
+		return fs.Inputf(o.Data[0], 0, "%d instances can't make %d folds: lower ‹folds›", set.Documents(), s.o.Folds)
 	}
 	if err := s.points(ctx); err != nil {
 		return err
 	}
 	s.reading = s.clock.now().Sub(s.clock.began).Seconds()
-	s.folds = &partition{whole: set, taken: map[foldOf]*heldFold{}, fold: labelset.Folds(set.LabelBegin, set.LabelIndex,
-		len(set.Labels), s.o.Folds, registry.Seed(s.o.Train.Job))}
-	if fewer, single := CountRareLabels(set.PosBegin, s.o.Folds); fewer > 0 {
+	s.folds = &partition{whole: set, taken: map[foldOf]*heldFold{}, fold: train.Folds(set, s.o.Folds,
+		registry.Seed(s.o.Train.Job))}
+	if fewer, single := CountRareLabels(set.LabelSizes(), s.o.Folds); fewer > 0 {
 		s.ui.Note("%s have fewer instances than the %d folds, %d of them only one: some folds train or measure without "+
 			"an instance of them",
 			format.Counted(int64(fewer), "class", "classes"), s.o.Folds, single)

@@ -273,7 +273,8 @@ func ReportOf(st *taxonv1.JobStatus) *model.Report {
 	}
 	r := model.Report{
 		Method:    st.GetOptions().GetMethod(),
-		Instances: int(st.GetInstances()), Features: int(st.GetFeatures()), Nonzeros: int64(st.GetNonzeros()),
+		Instances: int(st.GetInstances()), Documents: int(st.GetInstances() - st.GetTerms()), Terms: int(st.GetTerms()),
+		Features: int(st.GetFeatures()), Nonzeros: int64(st.GetNonzeros()),
 		Nodes: int(st.GetNodes()), Terminals: int(st.GetTerminals()), Sweeps: int(st.GetSweep()),
 		StoppedBy: st.GetStoppedBy(),
 		Seconds:   st.GetSeconds(), CPUSeconds: st.GetCpuSeconds(), WeightsSHA256: st.GetWeightsSha256(),

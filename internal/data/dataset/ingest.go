@@ -44,6 +44,9 @@ type Options struct {
 	// empty, every weight is 1.
 	Weights string
 
+	// LabelText names texts about labels, which become rows behind the others. It needs text.
+	LabelText LabelText
+
 	// Table says how inputs that are tables are read.
 	Table table.Options
 
@@ -127,6 +130,9 @@ func ingest(ctx context.Context, o Options, dir *fs.OutDir) (*Report, error) {
 	}
 	defer func() { _ = sp.remove() }()
 	in := &intake{o: o, spill: sp, labelIDs: map[string]uint32{}}
+	if len(o.LabelText.Paths) > 0 {
+		in.inDocuments = &featureTable{}
+	}
 	if o.Text {
 		stop, err := o.Words.stopWords(ctx, o.FS)
 		if err != nil {
@@ -177,7 +183,7 @@ func (o Options) validate() error {
 	case o.Replace && !replaceable(o.Out):
 		return fs.Inputf(o.Out, 0, "is a folder that holds something other than a data set: choose another place")
 	}
-	if err := errors.Join(o.Words.Check(o.Text), o.Strings.Check()); err != nil {
+	if err := errors.Join(o.Words.Check(o.Text), o.LabelText.Check(o.Text), o.Strings.Check()); err != nil {
 		return fs.Inputf("", 0, "%w", err)
 	}
 	if o.TempDir != "" {
@@ -236,6 +242,12 @@ type intake struct {
 	form    string
 	ids     []uint32
 
+	// inDocuments counts the documents that have each feature. It is nil unless there are terms.
+	inDocuments *featureTable
+
+	// terms are the texts about labels.
+	terms []Term
+
 	// done counts the bytes of the inputs that have been read to their end.
 	done  int64
 	total int64
@@ -247,7 +259,7 @@ const progressRows = 4096
 
 // readWeighed reads the inputs, and their weights if Options name some.
 func (in *intake) readWeighed(ctx context.Context, dir *fs.OutDir) (err error) {
-	if in.o.Weights == "" && in.o.Table.Weight == "" {
+	if in.o.Weights == "" && in.o.Table.Weight == "" && !in.o.LabelText.Weighs() {
 		return in.read(ctx)
 	}
 	if in.weights, err = openWeights(ctx, in.o, dir); err != nil {
@@ -273,6 +285,9 @@ func (in *intake) read(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+	if err := in.readTerms(ctx); err != nil {
+		return err
 	}
 	in.stats.Text = in.o.Text
 	in.stats.Labels = int64(len(in.labels))
@@ -431,14 +446,19 @@ const maxRows = math.MaxInt32
 // add takes one row: its label names and one of three contents. These are feature indices with the
 // bits of their values, a text, or numbers.
 func (in *intake) add(row batchRow, labels [][]byte, index, bits []uint32) error {
-	if n := len(in.spill.shards); n > maxRows>>16 {
-		return fs.Inputf("", 0, "more than %d instances: split the data", maxRows)
-	}
 	if in.weights != nil {
 		if w, err := in.weights.next(); err != nil || w == 0 {
 			in.leaveOut(labels, len(index)+len(row.numbers))
 			return err
 		}
+	}
+	return in.put(row, labels, index, bits, false)
+}
+
+// put numbers and spills a row.
+func (in *intake) put(row batchRow, labels [][]byte, index, bits []uint32, term bool) error {
+	if n := len(in.spill.shards); n > maxRows>>16 {
+		return fs.Inputf("", 0, "more than %d instances: split the data", maxRows)
 	}
 	in.measure(row.numbers)
 	in.ids = in.ids[:0]
@@ -454,6 +474,9 @@ func (in *intake) add(row batchRow, labels [][]byte, index, bits []uint32) error
 	}
 	for _, x := range index {
 		in.table.add(x)
+		if in.inDocuments != nil && !term {
+			in.inDocuments.add(x)
+		}
 	}
 	for _, n := range row.numbers {
 		in.table.add(n.index)

@@ -32,6 +32,7 @@ const (
 	vocabularyFile = "vocabulary.txt"
 	idfFile        = "idf.bin"
 	weightsFile    = "weights.bin"
+	termsFile      = "terms.txt"
 )
 
 func shardFile(i int) string { return fmt.Sprintf("shard-%05d.csr", i) }

@@ -49,6 +49,11 @@ type Source struct {
 	// Weights is the path of the file of weights. It is empty if there is none.
 	Weights string `json:"weights,omitempty"`
 
+	// LabelText lists the files of texts about labels, and LabelWeight is the weight of each of their
+	// terms. They are empty if there are none.
+	LabelText   []string `json:"label_text,omitempty"`
+	LabelWeight float64  `json:"label_weight,omitempty"`
+
 	// Words is nil unless the instances are texts and the options differ from the default.
 	Words *Words `json:"words,omitempty"`
 
@@ -182,6 +187,13 @@ type Stats struct {
 	// LeftOut counts the rows of weight 0. The other counts do not include them.
 	LeftOut int64 `json:"left_out,omitempty"`
 
+	// Terms counts the rows that are texts about labels; the other rows are documents.
+	Terms int64 `json:"terms,omitempty"`
+
+	// EmptyTerms and RepeatedTerms count the terms that were left out.
+	EmptyTerms    int64 `json:"empty_terms,omitempty"`
+	RepeatedTerms int64 `json:"repeated_terms,omitempty"`
+
 	// Weight is the sum of the rows' weights. It is 0 if every weight is 1.
 	Weight float64 `json:"weight,omitempty"`
 }
@@ -200,6 +212,8 @@ func (s Stats) Warnings() []string {
 		{s.ZeroRows, "instance has no features", "instances have no features"},
 		{s.RepeatedLabels, "repeated label within a line, taken once", "repeated labels within a line, taken once"},
 		{s.ExplicitZeros, "explicit zero value left out", "explicit zero values left out"},
+		{s.EmptyTerms, "term of a label without text left out", "terms of labels without text left out"},
+		{s.RepeatedTerms, "repeated term of a label, taken once", "repeated terms of labels, taken once"},
 	} {
 		switch {
 		case w.n == 1:

@@ -73,9 +73,9 @@ func plainName(name string) bool {
 	return name != "" && name[0] != '.' && name != manifestFile
 }
 
-// namesFiles lists the files with the names of columns and labels and the weights of words, which
+// namesFiles lists the files with the names of columns and labels, their terms and the weights of words, which
 // are everything that a model keeps of its training data.
-var namesFiles = []string{labelsFile, featuresFile, idfFile, vocabularyFile, tableFile}
+var namesFiles = []string{labelsFile, featuresFile, idfFile, vocabularyFile, tableFile, termsFile}
 
 // HoldsNames reports whether OpenNames reads the file.
 func HoldsNames(name string) bool { return slices.Contains(namesFiles, name) }
@@ -105,6 +105,9 @@ func (o *opener) openNames() error {
 		return err
 	}
 	if err := o.readNames(); err != nil {
+		return err
+	}
+	if err := o.readTerms(); err != nil {
 		return err
 	}
 	return o.readTable()

@@ -60,6 +60,10 @@ type Set struct {
 	// texts.
 	IDF []float64
 
+	// Terms has the texts about labels. Term i is the row Documents()+i, and has one label. It is nil
+	// if there are none.
+	Terms []Term
+
 	// Table is the schema of the tables that the set was read from. It is nil if the set was read
 	// from lines.
 	Table *table.Schema
@@ -140,12 +144,12 @@ func loadManifest(dir string) (*manifest, error) {
 
 // check bounds the counts before memory is allocated for them.
 func (s Stats) check() error {
-	for _, n := range []int64{s.Rows, s.Columns, s.Nonzeros, s.Labels, s.LabelEntries} {
+	for _, n := range []int64{s.Rows, s.Columns, s.Nonzeros, s.Labels, s.LabelEntries, s.Terms} {
 		if n < 0 || n >= maxCount {
 			return errors.New("damaged (a count is out of range)")
 		}
 	}
-	if s.Rows > maxRows || s.Columns > maxIndex+1 {
+	if s.Rows > maxRows || s.Terms > s.Rows || s.Columns > maxIndex+1 {
 		return errors.New("damaged (a count is out of range)")
 	}
 	return nil
@@ -155,18 +159,6 @@ func (s Stats) check() error {
 func (s *Set) LabelsOf(row uint32) []uint32 {
 	return s.LabelIndex[s.LabelBegin[row]:s.LabelBegin[row+1]]
 }
-
-// LabelSizes returns the number of documents that each label has.
-func (s *Set) LabelSizes() []int {
-	sizes := make([]int, len(s.Labels))
-	for l := range sizes {
-		sizes[l] = int(s.PosBegin[l+1] - s.PosBegin[l])
-	}
-	return sizes
-}
-
-// Documents returns the number of documents.
-func (s *Set) Documents() int { return s.Matrix.Rows }
 
 // Close unmaps the set. Its slices are invalid afterwards.
 func (s *Set) Close() error {
@@ -192,8 +184,8 @@ func (o *opener) open() error {
 	if err := o.mapFiles(); err != nil {
 		return err
 	}
-	for _, part := range []func() error{o.readLabels, o.readPostings, o.readFeatures, o.readNames, o.readTable,
-		o.readWeights, o.readShards} {
+	for _, part := range []func() error{o.readLabels, o.readPostings, o.readFeatures, o.readNames, o.readTerms,
+		o.checkTerms, o.readTable, o.readWeights, o.readShards} {
 		if err := part(); err != nil {
 			return err
 		}

@@ -40,7 +40,8 @@ func (p *publisher) publish(ctx context.Context) (*Report, error) {
 		p.terms = p.in.schema.Terms()
 	}
 	p.number()
-	steps := []func(context.Context) error{p.writeRows, p.writePostings, p.writeFeatures, p.writeNames, p.writeTable}
+	steps := []func(context.Context) error{p.writeRows, p.writePostings, p.writeFeatures, p.writeNames, p.writeTerms,
+		p.writeTable}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -97,7 +98,7 @@ func (p *publisher) dropWords() {
 			kept, p.idf = append(kept, f), append(p.idf, 1)
 			continue
 		}
-		idf := inverseFrequency(p.in.stats.Rows, int64(f.rows))
+		idf := p.inverseFrequency(f)
 		if !p.o.Words.keeps(int64(f.rows), p.in.stats.Rows) || idf == 0 {
 			p.in.table.put(f.index, noColumn)
 			continue
@@ -106,6 +107,15 @@ func (p *publisher) dropWords() {
 		p.idf = append(p.idf, idf)
 	}
 	p.features = kept
+}
+
+// inverseFrequency returns the idf of a word, which documents determine. A word of terms alone has that
+// of a word of one document.
+func (p *publisher) inverseFrequency(f feature) float64 {
+	if p.in.inDocuments == nil {
+		return inverseFrequency(p.in.stats.Rows, int64(f.rows))
+	}
+	return inverseFrequency(p.in.stats.Rows-p.in.stats.Terms, max(int64(p.in.inDocuments.get(f.index)), 1))
 }
 
 // writeRows writes the shards and the rows' labels, several shards concurrently.
@@ -211,6 +221,9 @@ func (p *publisher) seal(ctx context.Context) (*Report, error) {
 	m := manifest{Format: manifestFormat, Version: version, Stats: p.in.stats,
 		Source: Source{Paths: p.o.Paths, Form: p.in.form, ZeroBased: p.o.ZeroBased, Weights: p.o.Weights, Words: words,
 			Strings: p.o.Strings.Flags()}}
+	if p.in.stats.Terms > 0 {
+		m.Source.LabelText, m.Source.LabelWeight = p.o.LabelText.Paths, p.o.LabelText.weight()
+	}
 	report := &Report{Stats: m.Stats, Warnings: append(m.Stats.Warnings(), p.in.schema.Warnings(p.in.labels)...)}
 	for _, name := range names {
 		if name == fs.MarkName {
@@ -248,7 +261,7 @@ func (p *publisher) made(name string) bool {
 		}
 	}
 	return slices.Contains([]string{rowLabelsFile, postingsFile, featuresFile, idfFile, labelsFile, vocabularyFile,
-		tableFile, weightsFile}, name)
+		tableFile, weightsFile, termsFile}, name)
 }
 
 // shardWriter writes one shard with its features renumbered to columns.

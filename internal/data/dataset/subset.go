@@ -15,7 +15,7 @@ import (
 // from the fingerprint of s and the rows. Subset takes O(nonzeros of the rows) time and memory.
 func (s *Set) Subset(rows []uint32) *Set {
 	t := *s
-	t.maps, t.Warnings = nil, nil
+	t.maps, t.Warnings, t.Terms = nil, nil, nil
 	index, value := make([][]uint32, len(rows)), make([][]float32, len(rows))
 	t.FeatureRows = make([]uint32, len(s.FeatureRows))
 	t.Weight, t.Stats.Weight = nil, 0
@@ -28,6 +28,9 @@ func (s *Set) Subset(rows []uint32) *Set {
 		if s.Weight != nil {
 			t.Weight = append(t.Weight, s.Weight[r])
 			t.Stats.Weight += s.Weight[r]
+		}
+		if d := s.Documents(); int(r) >= d {
+			t.Terms = append(t.Terms, s.Terms[int(r)-d])
 		}
 		for _, f := range index[i] {
 			t.FeatureRows[f]++
@@ -46,6 +49,7 @@ func (s *Set) Subset(rows []uint32) *Set {
 		t.PosBegin = append(t.PosBegin, uint64(len(t.PosRows)))
 	}
 	t.Fingerprint = hex.EncodeToString(h.Sum(nil))
+	t.Stats.Terms = int64(len(t.Terms))
 	t.Stats.Rows, t.Stats.Nonzeros, t.Stats.LabelEntries = int64(len(rows)), t.Matrix.NNZ, int64(len(t.LabelIndex))
 	return &t
 }

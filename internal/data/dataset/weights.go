@@ -71,7 +71,8 @@ type weighing struct {
 
 func openWeights(ctx context.Context, o Options, dir *fs.OutDir) (w *weighing, err error) {
 	w = &weighing{WeightReader: &WeightReader{}}
-	if o.Weights == "" { // the weights are a column of a table
+	if o.Weights == "" { // a column of a table has them, or only terms do
+		w.text = "1"
 	} else if w.WeightReader, err = OpenWeights(ctx, o.FS, o.Weights); err != nil {
 		return nil, err
 	}

@@ -245,7 +245,7 @@ func (e *evaluation) setOptions(ctx context.Context) error {
 	}
 	var s *taxonomy.Structure
 	if known != nil {
-		e.opts.Classes, e.opts.TrainSizes, e.opts.Documents = known.Labels, sizesOf(known), known.Data.Instances
+		e.opts.Classes, e.opts.TrainSizes, e.opts.Documents = known.Labels, sizesOf(known), known.Data.Documents()
 		e.opts.Propensity = e.o.Propensity
 		s = known.Structure
 		for _, name := range known.Labels {

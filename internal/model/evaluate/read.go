@@ -221,7 +221,7 @@ func (e *evaluation) setTruth(path string, number numberer) (truth ids, err erro
 		e.known[name], e.truth[name] = true, true
 	}
 	var row []int32
-	for i := range set.Matrix.Rows {
+	for i := range set.Documents() {
 		row = row[:0]
 		for _, l := range set.LabelIndex[set.LabelBegin[i]:set.LabelBegin[i+1]] {
 			row = append(row, names[l])

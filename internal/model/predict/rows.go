@@ -332,7 +332,7 @@ func openSetRows(m *model.Model, o Input) (Rows, error) {
 
 func (s *setRows) Fill(b *scoring.Batch) error {
 	for ; !b.Full(); s.next++ {
-		if s.next == s.set.Matrix.Rows {
+		if s.next == s.set.Documents() {
 			return io.EOF
 		}
 		columns, values := s.set.Matrix.Row(s.next)
@@ -359,7 +359,7 @@ func (s *setRows) Fill(b *scoring.Batch) error {
 	return nil
 }
 
-func (s *setRows) progress() (done, total int64) { return int64(s.next), int64(s.set.Matrix.Rows) }
+func (s *setRows) progress() (done, total int64) { return int64(s.next), int64(s.set.Documents()) }
 
 func (s *setRows) Warnings() []string { return warnUnknown(s.path, s.unknown) }
 

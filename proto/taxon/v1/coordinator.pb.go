@@ -267,8 +267,10 @@ type Data struct {
 	NoLabel          uint64                 `protobuf:"varint,11,opt,name=no_label,json=noLabel,proto3" json:"no_label,omitempty"`                                    // instances without any
 	// Of the set's rows those that the job is on: bit i%8 of byte i/8 is row i; empty: all. The
 	// counts above are theirs, path, fingerprint and names those of the set.
-	Rows          []byte `protobuf:"bytes,13,opt,name=rows,proto3" json:"rows,omitempty"`
-	FirstNotOne   uint64 `protobuf:"varint,12,opt,name=first_not_one,json=firstNotOne,proto3" json:"first_not_one,omitempty"` // the first instance of either kind, from 1; 0: none, or of descriptions of before
+	Rows          []byte   `protobuf:"bytes,13,opt,name=rows,proto3" json:"rows,omitempty"`
+	Terms         uint64   `protobuf:"varint,14,opt,name=terms,proto3" json:"terms,omitempty"`                                    // of the instances those that are texts about labels; the rest are documents
+	LabelTerms    []uint32 `protobuf:"varint,15,rep,packed,name=label_terms,json=labelTerms,proto3" json:"label_terms,omitempty"` // label id -> number of terms; empty: none
+	FirstNotOne   uint64   `protobuf:"varint,12,opt,name=first_not_one,json=firstNotOne,proto3" json:"first_not_one,omitempty"`   // the first instance of either kind, from 1; 0: none, or of descriptions of before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -383,6 +385,20 @@ func (x *Data) GetNoLabel() uint64 {
 func (x *Data) GetRows() []byte {
 	if x != nil {
 		return x.Rows
+	}
+	return nil
+}
+
+func (x *Data) GetTerms() uint64 {
+	if x != nil {
+		return x.Terms
+	}
+	return 0
+}
+
+func (x *Data) GetLabelTerms() []uint32 {
+	if x != nil {
+		return x.LabelTerms
 	}
 	return nil
 }
@@ -3250,6 +3266,7 @@ type JobStatus struct {
 	Name              string                 `protobuf:"bytes,32,opt,name=name,proto3" json:"name,omitempty"`
 	Options           *Options               `protobuf:"bytes,33,opt,name=options,proto3" json:"options,omitempty"`
 	Instances         uint64                 `protobuf:"varint,34,opt,name=instances,proto3" json:"instances,omitempty"`
+	Terms             uint64                 `protobuf:"varint,49,opt,name=terms,proto3" json:"terms,omitempty"` // of the instances those that are texts about labels
 	Features          uint64                 `protobuf:"varint,35,opt,name=features,proto3" json:"features,omitempty"`
 	Nonzeros          uint64                 `protobuf:"varint,36,opt,name=nonzeros,proto3" json:"nonzeros,omitempty"`
 	WeightsSha256     string                 `protobuf:"bytes,37,opt,name=weights_sha256,json=weightsSha256,proto3" json:"weights_sha256,omitempty"` // of a job that is done: over its node records, see docs/formats.md
@@ -3534,6 +3551,13 @@ func (x *JobStatus) GetOptions() *Options {
 func (x *JobStatus) GetInstances() uint64 {
 	if x != nil {
 		return x.Instances
+	}
+	return 0
+}
+
+func (x *JobStatus) GetTerms() uint64 {
+	if x != nil {
+		return x.Terms
 	}
 	return 0
 }
@@ -4957,7 +4981,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x03own\x18\x02 \x03(\v2\x15.taxon.v1.OptionValueR\x03own\"7\n" +
 	"\vOptionValue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\x91\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xc8\x03\n" +
 	"\x04Data\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x1c\n" +
@@ -4971,7 +4995,10 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x0eseveral_labels\x18\n" +
 	" \x01(\x04R\rseveralLabels\x12\x19\n" +
 	"\bno_label\x18\v \x01(\x04R\anoLabel\x12\x12\n" +
-	"\x04rows\x18\r \x01(\fR\x04rows\x12\"\n" +
+	"\x04rows\x18\r \x01(\fR\x04rows\x12\x14\n" +
+	"\x05terms\x18\x0e \x01(\x04R\x05terms\x12\x1f\n" +
+	"\vlabel_terms\x18\x0f \x03(\rR\n" +
+	"labelTerms\x12\"\n" +
 	"\rfirst_not_one\x18\f \x01(\x04R\vfirstNotOne\"m\n" +
 	"\tStructure\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x12\x18\n" +
@@ -5196,7 +5223,7 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\x05sweep\x18\x01 \x01(\rR\x05sweep\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\tR\x05phase\x127\n" +
 	"\vcertificate\x18\x03 \x01(\v2\x15.taxon.v1.CertificateR\vcertificate\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xe4\f\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"\xfa\f\n" +
 	"\tJobStatus\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.taxon.v1.JobStateR\x05state\x12\x14\n" +
@@ -5239,7 +5266,8 @@ const file_taxon_v1_coordinator_proto_rawDesc = "" +
 	"\tresumable\x18\x1f \x01(\bR\tresumable\x12\x12\n" +
 	"\x04name\x18  \x01(\tR\x04name\x12+\n" +
 	"\aoptions\x18! \x01(\v2\x11.taxon.v1.OptionsR\aoptions\x12\x1c\n" +
-	"\tinstances\x18\" \x01(\x04R\tinstances\x12\x1a\n" +
+	"\tinstances\x18\" \x01(\x04R\tinstances\x12\x14\n" +
+	"\x05terms\x181 \x01(\x04R\x05terms\x12\x1a\n" +
 	"\bfeatures\x18# \x01(\x04R\bfeatures\x12\x1a\n" +
 	"\bnonzeros\x18$ \x01(\x04R\bnonzeros\x12%\n" +
 	"\x0eweights_sha256\x18% \x01(\tR\rweightsSha256\x123\n" +
