@@ -95,9 +95,10 @@ func (d DataInfo) MultiLabel() bool {
 type Report struct {
 	Method    string `json:"method"`
 	Instances int    `json:"instances"`
-	// Documents and Terms are the instances that are documents, and texts about labels.
-	Documents int `json:"documents"`
-	Terms     int `json:"terms"`
+	// Documents and Terms are the instances that are documents, and texts about labels. Both are 0 if
+	// there are no such texts.
+	Documents int `json:"documents,omitempty"`
+	Terms     int `json:"terms,omitempty"`
 	// Weights is the sum of the instances' weights. It is zero if all were 1.
 	Weights   float64 `json:"instance_weights,omitempty"`
 	Features  int     `json:"features"`
@@ -151,6 +152,13 @@ type Report struct {
 type Better struct {
 	Sweep int     `json:"sweep"`
 	Gap   float64 `json:"gap"`
+}
+
+// Count sets the number of instances, of which terms are texts about labels.
+func (r *Report) Count(instances, terms int) {
+	if r.Instances = instances; terms > 0 {
+		r.Documents, r.Terms = instances-terms, terms
+	}
 }
 
 // PastCaps are the caps that a training had before it was resumed with others. Trainings with equal

@@ -170,7 +170,8 @@ func (t *Training) report(st *taxonv1.JobStatus) model.Report {
 
 // Complete adds to a report the total weight and the kinds of the instances, which a job's status lacks.
 func (t *Training) Complete(r *model.Report) {
-	r.Weights, r.Documents, r.Terms = t.Set.Stats.Weight, t.Set.Documents(), len(t.Set.Terms)
+	r.Weights = t.Set.Stats.Weight
+	r.Count(t.Set.Matrix.Rows, len(t.Set.Terms))
 }
 
 // structureOf returns the structure of a specification.

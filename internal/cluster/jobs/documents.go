@@ -272,14 +272,14 @@ func ReportOf(st *taxonv1.JobStatus) *model.Report {
 		return nil
 	}
 	r := model.Report{
-		Method:    st.GetOptions().GetMethod(),
-		Instances: int(st.GetInstances()), Documents: int(st.GetInstances() - st.GetTerms()), Terms: int(st.GetTerms()),
+		Method:   st.GetOptions().GetMethod(),
 		Features: int(st.GetFeatures()), Nonzeros: int64(st.GetNonzeros()),
 		Nodes: int(st.GetNodes()), Terminals: int(st.GetTerminals()), Sweeps: int(st.GetSweep()),
 		StoppedBy: st.GetStoppedBy(),
 		Seconds:   st.GetSeconds(), CPUSeconds: st.GetCpuSeconds(), WeightsSHA256: st.GetWeightsSha256(),
 		CapsBefore: CapsBefore(st), Better: BetterOf(st), Own: OwnKeys(st),
 	}
+	r.Count(int(st.GetInstances()), int(st.GetTerms()))
 	Certify(&r, st.GetCertificate())
 	return &r
 }
