@@ -63,8 +63,8 @@ func TestTermsAreNeverHeldOut(t *testing.T) {
 	}
 }
 
-// TestTermsWeighAsDocuments: a training on terms ends at the weights of one on the same rows as
-// documents. The model counts documents alone, and so does the prior shift.
+// TestTermsWeighAsDocuments: a training on terms ends at the same weights as a training on the same
+// rows written as documents. The model's class sizes and the prior shift count only documents.
 func TestTermsWeighAsDocuments(t *testing.T) {
 	on := described(t)
 	all := make([]uint32, on.Set.Matrix.Rows)

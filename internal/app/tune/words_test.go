@@ -128,7 +128,7 @@ func TestFeaturesFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Time, o.NoTrain = 0, true
-	for name, only := range map[string]string{"C": "1", "loss": "hinge", "bias": "1", "positive-weight": "1",
+	for name, only := range map[string]string{"loss": "hinge", "bias": "1", "positive-weight": "1",
 		"prior-shift": "0", "families": "none", "min-df": "2", "max-df": "1", "ngrams": "1", "stop-words": "none"} {
 		o.Grid.Values[name] = []string{only}
 	}
@@ -142,6 +142,11 @@ func TestFeaturesFirst(t *testing.T) {
 	if kind := r1.Options.Values["features"]; kind != "chars" && kind != "words+chars" || len(worth) < 2 ||
 		!(worth["words"] < -0.2) {
 		t.Errorf("chosen: %s; others %v", r1.Options.Name(), worth)
+	}
+	for _, p := range r1.Points {
+		if p.C() != 1 && p.Values["features"] != r1.Options.Values["features"] {
+			t.Errorf("tried %s before the features were chosen", p.Name())
+		}
 	}
 	if !strings.Contains(strings.Join(r1.Explanation(), "\n"), "features words: -") {
 		t.Errorf("the outcome does not say what words would have given: %q", r1.Explanation())

@@ -11,8 +11,8 @@ import (
 	"taxon/internal/data/text"
 )
 
-// texts returns the lines LABELS<TAB>TEXT of the file TAXON_BENCH_TEXT, or else made-up ones: words
-// by Zipf's law.
+// texts returns the content of the file that the variable TAXON_BENCH_TEXT names, whose lines are
+// LABELS<TAB>TEXT. Without the variable it returns generated lines, with words drawn by Zipf's law.
 func texts(b *testing.B) []byte {
 	b.Helper()
 	if path := os.Getenv("TAXON_BENCH_TEXT"); path != "" {

@@ -49,8 +49,8 @@ type Source struct {
 	// Weights is the path of the file of weights. It is empty if there is none.
 	Weights string `json:"weights,omitempty"`
 
-	// LabelText lists the files of texts about labels, and LabelWeight is the weight of each of their
-	// terms. They are empty if there are none.
+	// LabelText lists the files with the terms of labels. LabelWeight is the weight of each term in the
+	// loss. Both are zero if there are no terms.
 	LabelText   []string `json:"label_text,omitempty"`
 	LabelWeight float64  `json:"label_weight,omitempty"`
 

@@ -60,8 +60,8 @@ type Set struct {
 	// texts.
 	IDF []float64
 
-	// Terms has the texts about labels. Term i is the row Documents()+i, and has one label. It is nil
-	// if there are none.
+	// Terms lists the terms of labels. Term i is row Documents()+i, which has one label. Terms is nil if
+	// there are none.
 	Terms []Term
 
 	// Table is the schema of the tables that the set was read from. It is nil if the set was read

@@ -16,7 +16,8 @@ import (
 type pieces struct {
 	ctx context.Context
 	o   ReaderOptions
-	// count returns the counter of a parser's texts. It is nil for other forms.
+	// count returns a new counter, of which each parsing goroutine has one. It is nil if the input is
+	// not text.
 	count func() *counter
 	size  int         // bytes of a piece, unless a line is longer
 	work  chan *piece // pieces to be parsed, in any order

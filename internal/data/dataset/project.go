@@ -18,8 +18,8 @@ type Projection struct {
 	weigh weigher
 }
 
-// NewProjection takes feature[column], the original 1-based index, as a Set holds it. It keeps a
-// copy.
+// NewProjection returns the projection of rows of numbers. feature[column] is the original 1-based
+// index of a column, as in Set.Feature. NewProjection keeps no reference to feature.
 func NewProjection(feature []uint32) *Projection {
 	p := &Projection{}
 	for column, index := range feature {
@@ -28,8 +28,10 @@ func NewProjection(feature []uint32) *Projection {
 	return p
 }
 
-// NewTextProjection takes vocabulary[column] and idf[column], as a Set holds them, and the options
-// that the terms were made by. schema is that of tables, or nil. It keeps copies.
+// NewTextProjection returns the projection of texts. o says how a text becomes terms.
+// vocabulary[column] is the term of a column and idf[column] its inverse document frequency, as in
+// Set.Vocabulary and Set.IDF. schema is the schema of the tables with the texts, or nil for lines.
+// NewTextProjection keeps no reference to vocabulary and idf.
 func NewTextProjection(o text.Options, vocabulary []string, idf []float64, schema *table.Schema) (*Projection, error) {
 	if len(vocabulary) != len(idf) {
 		return nil, fmt.Errorf("a vocabulary of %d words with %d weights", len(vocabulary), len(idf))

@@ -4,5 +4,6 @@
 //
 //	text --words.go--> words --normal.go--> NFKC, case folded --a block each--> terms
 //
-// A kind of term is a file that registers itself: see words.go, stems.go, chars.go.
+// Each kind of term is defined in one file, which registers it in its init function: words.go,
+// stems.go, chars.go.
 package text
